@@ -1,0 +1,44 @@
+// clock.ts — the only file that reads the clock and sets timers. Everything else is handed a Clock.
+
+/** A pending timer. Clearing it twice, or after it fired, does nothing. */
+export interface Timer {
+  clear(): void;
+}
+
+/** Where time comes from: the system, or a test. */
+export interface Clock {
+  /** Milliseconds since the epoch, as an integer. */
+  now(): number;
+  /** Calls back once, no earlier than `delayMs` from now. */
+  setTimer(delayMs: number, callback: () => void): Timer;
+}
+
+/** `setTimeout` fires at once for anything longer, so longer delays are cut into pieces. */
+const LONGEST_TIMEOUT_MS = 2_147_483_647;
+
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  setTimer(delayMs, callback) {
+    let handle: NodeJS.Timeout;
+    const arm = (leftMs: number): void => {
+      const pieceMs = Math.min(leftMs, LONGEST_TIMEOUT_MS);
+      handle = setTimeout(() => (leftMs > pieceMs ? arm(leftMs - pieceMs) : callback()), pieceMs);
+    };
+    arm(Math.max(0, Math.ceil(delayMs)));
+    return { clear: () => clearTimeout(handle) };
+  },
+};
+
+/** Resolves after `delayMs`, or as soon as `signal` aborts: the caller looks at the signal to tell which. */
+export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal?.aborted) return resolve();
+    const wake = (): void => {
+      timer.clear();
+      signal?.removeEventListener("abort", wake);
+      resolve();
+    };
+    const timer = clock.setTimer(delayMs, wake);
+    signal?.addEventListener("abort", wake, { once: true });
+  });
+}

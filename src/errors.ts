@@ -1,0 +1,197 @@
+// errors.ts — everything that duroxide-ts throws. Callers branch on `code`, never on the text.
+//
+// Two worlds, never mixed: recorded failures are data (`ErrorDetails`, in histories); what is thrown is a class below.
+
+import type { ErrorDetails } from "./history/error-details.js";
+import { displayMessage } from "./history/error-details.js";
+
+export type ErrorCode =
+  | "DUROXIDE_INVALID_INPUT"
+  | "DUROXIDE_INVALID_OPTIONS"
+  | "DUROXIDE_REGISTRATION"
+  | "DUROXIDE_PROVIDER"
+  | "DUROXIDE_CODEC"
+  | "DUROXIDE_ALREADY_EXISTS"
+  | "DUROXIDE_NOT_FOUND"
+  | "DUROXIDE_TIMEOUT"
+  | "DUROXIDE_ABORTED"
+  | "DUROXIDE_ORCHESTRATION_FAILED"
+  | "DUROXIDE_ACTIVITY_FAILED"
+  | "DUROXIDE_ACTIVITY_TIMEOUT"
+  | "DUROXIDE_ACTIVITY_CANCELLED"
+  | "DUROXIDE_TASK_CANCELLED"
+  | "DUROXIDE_MISUSE"
+  | "DUROXIDE_RUNTIME_STOPPED";
+
+/** The base of all errors thrown by duroxide-ts. */
+export abstract class DuroxideError extends Error {
+  abstract readonly code: ErrorCode;
+}
+
+/** A value, id or name was refused before anything was written. */
+export class InvalidInputError extends DuroxideError {
+  override readonly name = "InvalidInputError";
+  readonly code = "DUROXIDE_INVALID_INPUT";
+}
+
+/** An option is unknown, misspelled or out of range. Nothing was started. */
+export class InvalidOptionsError extends DuroxideError {
+  override readonly name = "InvalidOptionsError";
+  readonly code = "DUROXIDE_INVALID_OPTIONS";
+}
+
+/** Two registrations collide, or one is malformed. `problems` lists all of them. */
+export class RegistrationError extends DuroxideError {
+  override readonly name = "RegistrationError";
+  readonly code = "DUROXIDE_REGISTRATION";
+  constructor(readonly problems: readonly string[]) {
+    super(problems.join("; "));
+  }
+}
+
+/** Stored text is no event, work item or failure that this version understands. */
+export class CodecError extends DuroxideError {
+  override readonly name = "CodecError";
+  readonly code = "DUROXIDE_CODEC";
+}
+
+/** An instance of that id exists already, and the caller asked to be told. */
+export class AlreadyExistsError extends DuroxideError {
+  override readonly name = "AlreadyExistsError";
+  readonly code = "DUROXIDE_ALREADY_EXISTS";
+  constructor(readonly instanceId: string) {
+    super(`Instance '${instanceId}' exists already. Choose another instanceId, or start with ifExists: "use".`);
+  }
+}
+
+/** No instance of that id is known to the store. */
+export class NotFoundError extends DuroxideError {
+  override readonly name = "NotFoundError";
+  readonly code = "DUROXIDE_NOT_FOUND";
+  constructor(readonly instanceId: string) {
+    super(`Instance '${instanceId}' is not known to this store.`);
+  }
+}
+
+/** A wait reached its deadline. The instance goes on; wait again, or look at its status. */
+export class TimeoutError extends DuroxideError {
+  override readonly name = "TimeoutError";
+  readonly code = "DUROXIDE_TIMEOUT";
+}
+
+/** A wait was given up because the caller's AbortSignal fired. `cause` is its reason. */
+export class AbortedError extends DuroxideError {
+  override readonly name = "AbortedError";
+  readonly code = "DUROXIDE_ABORTED";
+}
+
+/** An instance (or a sub-orchestration) failed. `details` is the recorded failure. */
+export class OrchestrationFailedError extends DuroxideError {
+  override readonly name = "OrchestrationFailedError";
+  readonly code = "DUROXIDE_ORCHESTRATION_FAILED";
+  constructor(
+    readonly instanceId: string,
+    readonly details: ErrorDetails,
+  ) {
+    super(displayMessage(details));
+  }
+}
+
+/** An activity failed. Thrown into orchestration code; the message is what the activity threw. */
+export class ActivityFailedError extends DuroxideError {
+  override readonly name = "ActivityFailedError";
+  readonly code = "DUROXIDE_ACTIVITY_FAILED";
+  constructor(
+    readonly activityName: string,
+    readonly details: ErrorDetails,
+  ) {
+    super(displayMessage(details));
+  }
+}
+
+/** One attempt of an activity took longer than its retry policy allows. The attempt was cancelled. */
+export class ActivityTimeoutError extends DuroxideError {
+  override readonly name = "ActivityTimeoutError";
+  readonly code = "DUROXIDE_ACTIVITY_TIMEOUT";
+  constructor(readonly activityName: string) {
+    super("timeout: activity timed out");
+  }
+}
+
+/** Why an activity's signal was aborted. `reason` tells a cancellation from a lost lock or a shutdown. */
+export class ActivityCancelledError extends DuroxideError {
+  override readonly name = "ActivityCancelledError";
+  readonly code = "DUROXIDE_ACTIVITY_CANCELLED";
+  constructor(
+    readonly reason: "cancelled" | "lock-lost" | "shutdown",
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+/** A durable task that was cancelled by the orchestration is awaited nevertheless. */
+export class TaskCancelledError extends DuroxideError {
+  override readonly name = "TaskCancelledError";
+  readonly code = "DUROXIDE_TASK_CANCELLED";
+}
+
+/** Orchestration code broke a rule of the engine: a foreign await, `ctx` outside a turn, a wrong argument. */
+export class MisuseError extends DuroxideError {
+  override readonly name = "MisuseError";
+  readonly code = "DUROXIDE_MISUSE";
+}
+
+/** The runtime was shut down. */
+export class RuntimeStoppedError extends DuroxideError {
+  override readonly name = "RuntimeStoppedError";
+  readonly code = "DUROXIDE_RUNTIME_STOPPED";
+}
+
+export type ProviderErrorKind =
+  /** The lock token is unknown, expired or taken over: somebody else owns the work now. */
+  | "lock-lost"
+  | "duplicate-event"
+  | "not-found"
+  | "still-running"
+  | "sub-orchestration"
+  | "orphans"
+  /** Stored data cannot be decoded. */
+  | "corrupt"
+  /** The call or the store is wrong and stays wrong: bad argument, no database, newer schema, read-only file. */
+  | "invalid"
+  /** The same call may succeed later: busy, connection lost, disk full. */
+  | "transient";
+
+/** A storage operation failed. Branch on `kind`; `retryable` says whether the same call may succeed later. */
+export class ProviderError extends DuroxideError {
+  override readonly name = "ProviderError";
+  readonly code = "DUROXIDE_PROVIDER";
+  constructor(
+    readonly kind: ProviderErrorKind,
+    readonly operation: string,
+    message: string,
+    options?: ErrorOptions,
+  ) {
+    super(`${operation}: ${message}`, options);
+  }
+  get retryable(): boolean {
+    return this.kind === "transient";
+  }
+}
+
+/** What anything thrown says of itself: an Error's message, a string, or the value's text. Never throws. */
+export function messageOf(thrown: unknown): string {
+  if (thrown instanceof Error) return thrown.message === "" ? thrown.name : thrown.message;
+  if (typeof thrown === "string") return thrown;
+  try {
+    return typeof thrown === "object" && thrown !== null ? JSON.stringify(thrown) : String(thrown);
+  } catch {
+    return Object.prototype.toString.call(thrown);
+  }
+}
+
+/** Ends a `switch` over a union: the compiler proves that it cannot be reached. */
+export function unreachable(value: never): never {
+  throw new TypeError(`unreachable: ${messageOf(value)}`);
+}

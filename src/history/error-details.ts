@@ -1,0 +1,119 @@
+// history/error-details.ts — recorded failures: data that lives in histories and queue messages, never thrown.
+
+/** Why an orchestration or an activity failed, as recorded. `category` tells who is to blame. */
+export type ErrorDetails =
+  | {
+      readonly category: "infrastructure";
+      readonly operation: string;
+      readonly message: string;
+      readonly retryable: boolean;
+    }
+  | {
+      readonly category: "configuration";
+      readonly kind: ConfigurationErrorKind;
+      readonly resource: string;
+      readonly message: string | null;
+    }
+  | {
+      readonly category: "application";
+      readonly kind: ApplicationErrorKind;
+      readonly message: string;
+      readonly retryable: boolean;
+    }
+  | {
+      readonly category: "poison";
+      readonly attemptCount: number;
+      readonly maxAttempts: number;
+      readonly messageType: PoisonMessageType;
+      readonly message: string;
+    };
+
+export type ErrorCategory = ErrorDetails["category"];
+
+export type ConfigurationErrorKind = "Nondeterminism" | "LimitExceeded";
+
+export type ApplicationErrorKind =
+  | { readonly type: "ActivityFailed" }
+  | { readonly type: "OrchestrationFailed" }
+  | { readonly type: "Panicked" }
+  | { readonly type: "Cancelled"; readonly reason: string };
+
+export type PoisonMessageType =
+  | { readonly type: "Orchestration"; readonly instance: string; readonly executionId: number }
+  | {
+      readonly type: "Activity";
+      readonly instance: string;
+      readonly executionId: number;
+      readonly activityName: string;
+      readonly activityId: number;
+    }
+  | {
+      readonly type: "FailedDeserialization";
+      readonly instance: string;
+      readonly executionId: number;
+      readonly error: string;
+    };
+
+/** The one text by which a failure is known: to orchestration code, to clients and in metadata. */
+export function displayMessage(details: ErrorDetails): string {
+  switch (details.category) {
+    case "infrastructure":
+      return `infrastructure:${details.operation}: ${details.message}`;
+    case "configuration":
+      return details.message === null
+        ? `nondeterministic in ${details.resource}`
+        : details.kind === "LimitExceeded"
+          ? details.message
+          : `nondeterministic: ${details.message}`;
+    case "application":
+      return applicationMessage(details.kind, details.message);
+    case "poison":
+      return poisonMessage(details);
+  }
+}
+
+/** Whether whoever asked may try again with hope. Configuration and poison failures never heal by themselves. */
+export function isRetryable(details: ErrorDetails): boolean {
+  return details.category === "infrastructure" || details.category === "application" ? details.retryable : false;
+}
+
+export function activityFailed(message: string): ErrorDetails {
+  return { category: "application", kind: { type: "ActivityFailed" }, message, retryable: false };
+}
+
+export function orchestrationFailed(message: string): ErrorDetails {
+  return { category: "application", kind: { type: "OrchestrationFailed" }, message, retryable: false };
+}
+
+export function cancelled(reason: string): ErrorDetails {
+  return { category: "application", kind: { type: "Cancelled", reason }, message: "", retryable: false };
+}
+
+export function nondeterminism(message: string): ErrorDetails {
+  return { category: "configuration", kind: "Nondeterminism", resource: "", message };
+}
+
+function applicationMessage(kind: ApplicationErrorKind, message: string): string {
+  switch (kind.type) {
+    case "Cancelled":
+      return `canceled: ${kind.reason}`;
+    case "Panicked":
+      return `orchestration panicked: ${message}`;
+    case "ActivityFailed":
+    case "OrchestrationFailed":
+      return message;
+  }
+}
+
+function poisonMessage(details: Extract<ErrorDetails, { category: "poison" }>): string {
+  const attempts = `${details.attemptCount} attempts (max ${details.maxAttempts})`;
+  const type = details.messageType;
+  switch (type.type) {
+    case "Orchestration":
+      return `poison: orchestration ${type.instance} exceeded ${attempts}`;
+    case "Activity":
+      return `poison: activity ${type.activityName}#${type.activityId} exceeded ${attempts}`;
+    case "FailedDeserialization":
+      return `poison: orchestration ${type.instance} history deserialization failed after ${attempts}: ${type.error}`;
+  }
+}

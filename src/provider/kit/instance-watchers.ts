@@ -1,0 +1,31 @@
+// provider/kit/instance-watchers.ts — the in-process half of a WakeSource: who waits for news of which instance.
+
+import type { WakeSource } from "../provider.js";
+
+export class InstanceWatchers implements WakeSource {
+  readonly #listeners = new Map<string, Set<() => void>>();
+
+  watchInstance(instance: string, listener: () => void): () => void {
+    const listeners = this.#listeners.get(instance) ?? new Set();
+    this.#listeners.set(instance, listeners);
+    listeners.add(listener);
+    return () => {
+      listeners.delete(listener);
+      if (listeners.size === 0 && this.#listeners.get(instance) === listeners) this.#listeners.delete(instance);
+    };
+  }
+
+  get isEmpty(): boolean {
+    return this.#listeners.size === 0;
+  }
+
+  /** A commit changed this instance. */
+  changed(instance: string): void {
+    for (const listener of [...(this.#listeners.get(instance) ?? [])]) listener();
+  }
+
+  /** A commit of somebody else changed something. */
+  anythingChanged(): void {
+    for (const listeners of [...this.#listeners.values()]) for (const listener of [...listeners]) listener();
+  }
+}

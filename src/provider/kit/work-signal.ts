@@ -1,0 +1,104 @@
+// provider/kit/work-signal.ts — wakes waiting fetches when there may be work, and only as many as there is work for.
+//
+//   S1. Whoever looked for work and found none, and waits with the generation it looked at, misses no later notify.
+//   S2. Waiters of one group want the same things; `notify(n)` wakes up to n of each group, oldest first.
+//   S3. One timer serves all delayed rows: the earliest `wakeAt` counts, a later one never hides it.
+//   S4. A wake is a hint. Whoever is woken looks for itself, and waits again if there is nothing.
+
+import type { Clock, Timer } from "../../clock.js";
+
+interface Waiter {
+  readonly wake: () => void;
+}
+
+export interface LongPoll<T> {
+  /** Fetches that may take each other's place: same filters, same queue. */
+  readonly group: string;
+  readonly pollTimeoutMs: number;
+  readonly signal?: AbortSignal;
+  /** Looks for work once. */
+  readonly attempt: () => Promise<T | null> | T | null;
+  /** When the next row becomes eligible by the passing of time alone (delay or lock expiry); null: none is known. */
+  readonly nextDueAt: () => Promise<number | null> | number | null;
+}
+
+export class WorkSignal {
+  readonly #clock: Clock;
+  readonly #groups = new Map<string, Set<Waiter>>();
+  #generation = 0;
+  #timer: Timer | null = null;
+  #timerAt = Number.POSITIVE_INFINITY;
+  #isClosed = false;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** There may be work for `count` fetches. */
+  notify(count = Number.POSITIVE_INFINITY): void {
+    this.#generation += 1;
+    for (const waiters of this.#groups.values()) {
+      let left = count;
+      for (const waiter of waiters) {
+        if (left <= 0) break;
+        left -= 1;
+        waiters.delete(waiter);
+        waiter.wake();
+      }
+    }
+  }
+
+  /** There may be work at `timeMs`. */
+  wakeAt(timeMs: number): void {
+    if (this.#isClosed || timeMs >= this.#timerAt) return;
+    this.#timer?.clear();
+    this.#timerAt = timeMs;
+    this.#timer = this.#clock.setTimer(timeMs - this.#clock.now(), () => {
+      this.#timer = null;
+      this.#timerAt = Number.POSITIVE_INFINITY;
+      this.notify();
+    });
+  }
+
+  /** Looks for work until there is some, the time is up, the caller gives up, or the provider is closed. */
+  async longPoll<T>(poll: LongPoll<T>): Promise<T | null> {
+    const deadline = this.#clock.now() + poll.pollTimeoutMs;
+    for (;;) {
+      const generation = this.#generation;
+      const found = await poll.attempt();
+      if (found !== null) return found;
+      const leftMs = deadline - this.#clock.now();
+      if (leftMs <= 0 || this.#isClosed || poll.signal?.aborted) return null;
+      const dueAt = await poll.nextDueAt();
+      if (dueAt !== null) this.wakeAt(dueAt);
+      if (generation === this.#generation) await this.#wait(poll.group, leftMs, poll.signal); // S1
+      if (poll.signal?.aborted || this.#isClosed) return null;
+    }
+  }
+
+  /** Ends all waits. */
+  close(): void {
+    this.#isClosed = true;
+    this.#timer?.clear();
+    this.#timer = null;
+    this.notify();
+  }
+
+  #wait(group: string, timeoutMs: number, signal: AbortSignal | undefined): Promise<void> {
+    return new Promise((resolve) => {
+      const waiters = this.#groups.get(group) ?? new Set<Waiter>();
+      this.#groups.set(group, waiters);
+      const wake = (): void => {
+        timer.clear();
+        signal?.removeEventListener("abort", wake);
+        waiters.delete(waiter);
+        if (waiters.size === 0) this.#groups.delete(group);
+        resolve();
+      };
+      const waiter: Waiter = { wake };
+      waiters.add(waiter);
+      const timer = this.#clock.setTimer(timeoutMs, wake);
+      signal?.addEventListener("abort", wake, { once: true });
+    });
+  }
+}

@@ -1,0 +1,256 @@
+// provider/provider.ts — the contract between the runtime and a store.
+//
+// A provider is dumb, transactional, and the only durable thing. It stores what it is told: it never numbers events or
+// executions, never resolves versions, never deduplicates. What must hold:
+//
+//   P1. Every method is one atomic operation: all of it happened, or none of it.
+//   P2. One clock, handed in by the application, integer milliseconds. Visible: visibleAt <= now. A lock is live
+//       while lockedUntil > now.
+//   P3. At most one live lock on an instance. Its messages are fetched as a batch, oldest due time first.
+//   P4. A fetch that resolves to null means: no eligible work. A fetch that rejects locked nothing and counted nothing.
+//   P5. Every fetch counts an attempt on what it hands out, durably, in the same operation.
+//   P6. An ack with a lock that is not live changes nothing and rejects with kind "lock-lost".
+//   P7. History is append-only: rows are inserted, never rewritten; an event id that exists already is refused.
+//   P8. Stored events and work items come back as they were written.
+
+import type { Event } from "../history/event.js";
+import type { ActivityExecute, OrchestratorItem } from "../history/work-item.js";
+
+/** A semantic version as numbers, so that stores can compare it. */
+export interface SemVer {
+  readonly major: number;
+  readonly minor: number;
+  readonly patch: number;
+}
+
+/** Both ends included. */
+export interface SemVerRange {
+  readonly min: SemVer;
+  readonly max: SemVer;
+}
+
+/**
+ * Which engine versions this dispatcher can replay. Only the first range counts; no range means: nothing.
+ * An execution without a recorded version is compatible with everybody.
+ */
+export interface CapabilityFilter {
+  readonly supportedVersions: readonly SemVerRange[];
+}
+
+/** What the runtime still holds in memory of an instance: everything up to and including this event. */
+export interface WarmMark {
+  readonly executionId: number;
+  readonly lastEventId: number;
+}
+
+export interface FetchOrchestrationOptions {
+  readonly lockTimeoutMs: number;
+  /** How long a long-polling provider may wait for work. 0, the default: answer at once. */
+  readonly pollTimeoutMs?: number;
+  readonly capability?: CapabilityFilter;
+  /** Names the caller, for stores whose leases need it. */
+  readonly dispatcherId?: string;
+  /** Instances that need no full history. A provider may ignore it. */
+  readonly warm?: ReadonlyMap<string, WarmMark>;
+  /** Ends a long poll early: the fetch resolves to null. */
+  readonly signal?: AbortSignal;
+}
+
+export interface KvEntry {
+  readonly value: string;
+  readonly lastUpdatedAtMs: number;
+}
+
+export interface OrchestrationItem {
+  readonly instance: string;
+  readonly orchestrationName: string;
+  /** `unknown` where the store has none. */
+  readonly version: string;
+  /** The current execution. */
+  readonly executionId: number;
+  /**
+   * Of the current execution, ascending. From the beginning; or, with `isWarm`, from the event of the caller's
+   * `WarmMark` on, that one included, so that the caller can see that it is the one it remembers.
+   */
+  readonly history: readonly Event[];
+  /** True where `history` begins at the caller's mark. `kvSnapshot` is then empty. */
+  readonly isWarm: boolean;
+  /** Set where stored history cannot be decoded; `history` and `kvSnapshot` are then empty. */
+  readonly historyError: string | null;
+  readonly messages: readonly OrchestratorItem[];
+  /** The values as of the end of the previous execution: the current one's writes are rebuilt by replay. */
+  readonly kvSnapshot: ReadonlyMap<string, KvEntry>;
+}
+
+export interface LockedOrchestrationItem {
+  readonly item: OrchestrationItem;
+  readonly lockToken: string;
+  /** The highest fetch count over the batch, this fetch included. */
+  readonly attemptCount: number;
+}
+
+export type ExecutionStatus = "Running" | "Completed" | "Failed" | "ContinuedAsNew";
+
+/** What the runtime says of the execution beside its events. Absent fields leave the store as it is. */
+export interface ExecutionMetadata {
+  readonly status?: ExecutionStatus;
+  /** Output, display text of the failure, or the next input. */
+  readonly output?: string;
+  readonly orchestrationName?: string;
+  readonly orchestrationVersion?: string;
+  readonly parentInstanceId?: string;
+  readonly pinnedVersion?: SemVer;
+}
+
+/** A worker row or a timer row, by the event that scheduled it. */
+export interface ScheduledId {
+  readonly instance: string;
+  readonly executionId: number;
+  readonly id: number;
+}
+
+/** Everything that one turn decided. Committed whole, or not at all. */
+export interface TurnCommit {
+  readonly executionId: number;
+  readonly events: readonly Event[];
+  readonly workerItems: readonly ActivityExecute[];
+  /** A `TimerFired` becomes visible at its `fireAtMs`, everything else now; order is kept. */
+  readonly orchestratorItems: readonly OrchestratorItem[];
+  readonly metadata: ExecutionMetadata;
+  /** Worker rows to remove, after `workerItems` were added: what stands in both is gone. */
+  readonly cancelledActivities: readonly ScheduledId[];
+  /** Timer rows to remove, after `orchestratorItems` were added. */
+  readonly cancelledTimers: readonly ScheduledId[];
+}
+
+export interface AbandonOptions {
+  /** Keeps the work invisible for this long. Without it, it can be fetched at once. */
+  readonly delayMs?: number;
+  /** Takes back the attempt that the fetch counted (never below 0). */
+  readonly ignoreAttempt?: boolean;
+}
+
+/** Takes work with these tags. At most five; every tag at most 256 bytes. */
+export type TagFilter =
+  | { readonly kind: "default-only" }
+  | { readonly kind: "tags"; readonly tags: readonly string[] }
+  | { readonly kind: "default-and"; readonly tags: readonly string[] }
+  | { readonly kind: "any" }
+  | { readonly kind: "none" };
+
+export interface SessionFetch {
+  readonly ownerId: string;
+  readonly lockTimeoutMs: number;
+}
+
+export interface FetchWorkOptions {
+  readonly lockTimeoutMs: number;
+  readonly pollTimeoutMs?: number;
+  /** Absent: only work without a session. */
+  readonly session?: SessionFetch;
+  /** @default default-only */
+  readonly tagFilter?: TagFilter;
+  readonly dispatcherId?: string;
+  readonly signal?: AbortSignal;
+}
+
+/** `terminated`: the instance is known and the item's execution is no longer its running one. */
+export type ExecutionState = "running" | "terminated";
+
+export interface LockedWorkItem {
+  readonly item: ActivityExecute;
+  readonly lockToken: string;
+  readonly attemptCount: number;
+  readonly executionState: ExecutionState;
+}
+
+export interface EnqueueOptions {
+  readonly delayMs?: number;
+  /** For a start: do nothing if the instance exists or a start for it is queued. */
+  readonly ifAbsent?: boolean;
+}
+
+export type EnqueueOutcome = "enqueued" | "exists";
+
+/** `Pending`: a start is queued, no turn is committed yet. */
+export interface InstanceStatus {
+  readonly status: ExecutionStatus | "Pending";
+  readonly orchestrationName: string;
+  readonly orchestrationVersion: string;
+  readonly executionId: number;
+  readonly output: string | null;
+  readonly customStatus: string | null;
+  readonly customStatusVersion: number;
+}
+
+export interface InstanceStats {
+  readonly historyEventCount: number;
+  readonly historySizeBytes: number;
+  readonly queuePendingCount: number;
+  readonly kvUserKeyCount: number;
+  readonly kvTotalValueBytes: number;
+}
+
+/**
+ * Tells that something committed may have changed an instance. A hint: it may be late, doubled or about nothing, and
+ * correctness never depends on it.
+ */
+export interface WakeSource {
+  /** Calls `listener` whenever `instance` may have changed. Returns the way to stop. */
+  watchInstance(instance: string, listener: () => void): () => void;
+}
+
+export interface Provider extends AsyncDisposable {
+  readonly name: string;
+  readonly version: string;
+
+  /** Never creates the instance. @throws ProviderError "invalid" for an `ActivityExecute`. */
+  enqueueForOrchestrator(item: OrchestratorItem, options?: EnqueueOptions): Promise<EnqueueOutcome>;
+  fetchOrchestrationItem(options: FetchOrchestrationOptions): Promise<LockedOrchestrationItem | null>;
+  /** @throws ProviderError "lock-lost"; "duplicate-event" or "invalid", and then the lock is still held. */
+  ackOrchestrationItem(lockToken: string, turn: TurnCommit): Promise<void>;
+  /** Touches only the messages of that fetch. An unknown token succeeds silently. */
+  abandonOrchestrationItem(lockToken: string, options?: AbandonOptions): Promise<void>;
+  /** @throws ProviderError "lock-lost" */
+  renewOrchestrationItemLock(lockToken: string, extendForMs: number): Promise<void>;
+
+  enqueueForWorker(item: ActivityExecute): Promise<void>;
+  fetchWorkItem(options: FetchWorkOptions): Promise<LockedWorkItem | null>;
+  /**
+   * Removes the work and queues its completion, in one. `null`: removes only.
+   * @throws ProviderError "lock-lost": cancelled, taken over, expired or acked before.
+   */
+  ackWorkItem(lockToken: string, completion: OrchestratorItem | null): Promise<void>;
+  /** An unknown token succeeds silently. */
+  abandonWorkItem(lockToken: string, options?: AbandonOptions): Promise<void>;
+  /** @throws ProviderError "lock-lost" */
+  renewWorkItemLock(lockToken: string, extendForMs: number): Promise<ExecutionState>;
+
+  /** Renews the live, recently used sessions of these owners; answers how many. */
+  renewSessionLock(
+    ownerIds: readonly string[],
+    options: { readonly extendForMs: number; readonly idleTimeoutMs: number },
+  ): Promise<number>;
+  /** Removes sessions with an expired lock and no queued work; answers how many. */
+  cleanupOrphanedSessions(options: { readonly idleTimeoutMs: number }): Promise<number>;
+
+  /** The latest execution's history; empty for an unknown instance. @throws ProviderError "corrupt" */
+  read(instance: string): Promise<readonly Event[]>;
+  readWithExecution(instance: string, executionId: number): Promise<readonly Event[]>;
+  /** For tests and import. @throws ProviderError "duplicate-event", "invalid" (event id 0) */
+  appendWithExecution(instance: string, executionId: number, events: readonly Event[]): Promise<void>;
+  /** Where the instance stands, without its history. Null: unknown. */
+  getInstanceStatus(instance: string): Promise<InstanceStatus | null>;
+  /** Null unless the version is newer than the one last seen. */
+  getCustomStatus(
+    instance: string,
+    lastSeenVersion: number,
+  ): Promise<{ readonly status: string | null; readonly version: number } | null>;
+  /** The committed view: earlier executions, then the committed turns of the current one. */
+  getKvValue(instance: string, key: string): Promise<string | null>;
+  getKvAllValues(instance: string): Promise<ReadonlyMap<string, string>>;
+  getInstanceStats(instance: string): Promise<InstanceStats | null>;
+
+  /** Null: the runtime polls with backoff. */
+  readonly wake: WakeSource | null;
+}

@@ -1,0 +1,89 @@
+// testing/virtual-clock.ts — time that passes only when a test says so. Three days take a millisecond.
+
+import type { Clock, Timer } from "../clock.js";
+
+interface VirtualTimer {
+  readonly at: number;
+  readonly order: number;
+  readonly callback: () => void;
+}
+
+/**
+ * A clock for tests. Hand it to the provider and the runtime, then move it:
+ * `advance` by a while, or `run` until a promise settles.
+ */
+export class VirtualClock implements Clock {
+  #now: number;
+  #order = 0;
+  readonly #timers = new Set<VirtualTimer>();
+
+  constructor(startMs = 1_700_000_000_000) {
+    this.#now = startMs;
+  }
+
+  now(): number {
+    return this.#now;
+  }
+
+  setTimer(delayMs: number, callback: () => void): Timer {
+    this.#order += 1;
+    const timer: VirtualTimer = { at: this.#now + Math.max(0, Math.ceil(delayMs)), order: this.#order, callback };
+    this.#timers.add(timer);
+    return { clear: () => void this.#timers.delete(timer) };
+  }
+
+  /** How many timers are pending. */
+  get pendingTimers(): number {
+    return this.#timers.size;
+  }
+
+  /** Moves time forward, fires what falls due on the way in order, and lets everything woken run to rest. */
+  async advance(ms: number): Promise<void> {
+    const target = this.#now + ms;
+    await settle();
+    for (let next = this.#next(); next !== null && next.at <= target; next = this.#next()) {
+      this.#fire(next);
+      await settle();
+    }
+    this.#now = Math.max(this.#now, target);
+    await settle();
+  }
+
+  /** Moves time from timer to timer until `promise` settles, and answers as it does. */
+  async run<T>(promise: PromiseLike<T>): Promise<T> {
+    let isSettled = false;
+    const result = Promise.resolve(promise).finally(() => {
+      isSettled = true;
+    });
+    result.catch(() => {});
+    for (;;) {
+      await settle(() => isSettled);
+      if (isSettled) return result;
+      const next = this.#next();
+      if (next !== null) this.#fire(next);
+    }
+  }
+
+  #next(): VirtualTimer | null {
+    let first: VirtualTimer | null = null;
+    for (const timer of this.#timers) {
+      if (first === null || timer.at < first.at || (timer.at === first.at && timer.order < first.order)) first = timer;
+    }
+    return first;
+  }
+
+  #fire(timer: VirtualTimer): void {
+    this.#timers.delete(timer);
+    this.#now = Math.max(this.#now, timer.at);
+    timer.callback();
+  }
+}
+
+/** Rounds of the event loop that everything woken gets before time moves on. */
+const SETTLE_ROUNDS = 12;
+
+async function settle(isDone: () => boolean = () => false): Promise<void> {
+  for (let round = 0; round < SETTLE_ROUNDS && !isDone(); round += 1) {
+    await new Promise<void>((resolve) => setImmediate(resolve));
+  }
+}
