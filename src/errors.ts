@@ -182,12 +182,22 @@ export class ProviderError extends DuroxideError {
 
 /** What anything thrown says of itself: an Error's message, a string, or the value's text. Never throws. */
 export function messageOf(thrown: unknown): string {
-  if (thrown instanceof Error) return thrown.message === "" ? thrown.name : thrown.message;
-  if (typeof thrown === "string") return thrown;
   try {
-    return typeof thrown === "object" && thrown !== null ? JSON.stringify(thrown) : String(thrown);
+    if (thrown instanceof Error) return String(thrown.message === "" ? thrown.name : thrown.message);
+    if (typeof thrown === "string") return thrown;
+    const isObject = typeof thrown === "object" && thrown !== null;
+    return (isObject ? JSON.stringify(thrown) : undefined) ?? String(thrown);
   } catch {
+    return textOfLastResort(thrown);
+  }
+}
+
+/** Cycles, hostile getters, revoked proxies: some values cannot even be asked for their class. */
+function textOfLastResort(thrown: unknown): string {
+  try {
     return Object.prototype.toString.call(thrown);
+  } catch {
+    return `[${typeof thrown}]`;
   }
 }
 

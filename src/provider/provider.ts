@@ -14,7 +14,10 @@
 //   P8. Stored events and work items come back as they were written.
 
 import type { Event } from "../history/event.js";
+import type { KvEntry } from "../history/kv-entry.js";
 import type { ActivityExecute, OrchestratorItem } from "../history/work-item.js";
+
+export type { KvEntry };
 
 /** A semantic version as numbers, so that stores can compare it. */
 export interface SemVer {
@@ -54,11 +57,6 @@ export interface FetchOrchestrationOptions {
   readonly warm?: ReadonlyMap<string, WarmMark>;
   /** Ends a long poll early: the fetch resolves to null. */
   readonly signal?: AbortSignal;
-}
-
-export interface KvEntry {
-  readonly value: string;
-  readonly lastUpdatedAtMs: number;
 }
 
 export interface OrchestrationItem {

@@ -4,6 +4,7 @@
 //   S2. Waiters of one group want the same things; `notify(n)` wakes up to n of each group, oldest first.
 //   S3. One timer serves all delayed rows: the earliest `wakeAt` counts, a later one never hides it.
 //   S4. A wake is a hint. Whoever is woken looks for itself, and waits again if there is nothing.
+//   S5. Whoever is woken and gives up instead of looking passes the wake on.
 
 import type { Clock, Timer } from "../../clock.js";
 
@@ -71,8 +72,10 @@ export class WorkSignal {
       if (leftMs <= 0 || this.#isClosed || poll.signal?.aborted) return null;
       const dueAt = await poll.nextDueAt();
       if (dueAt !== null) this.wakeAt(dueAt);
-      if (generation === this.#generation) await this.#wait(poll.group, leftMs, poll.signal); // S1
-      if (poll.signal?.aborted || this.#isClosed) return null;
+      const isNotified = generation !== this.#generation || (await this.#wait(poll.group, leftMs, poll.signal)); // S1
+      if (!poll.signal?.aborted && !this.#isClosed) continue;
+      if (isNotified) this.notify(1); // S5
+      return null;
     }
   }
 
@@ -84,21 +87,24 @@ export class WorkSignal {
     this.notify();
   }
 
-  #wait(group: string, timeoutMs: number, signal: AbortSignal | undefined): Promise<void> {
+  /** Answers whether it was a notify that ended the wait, and not the time or the caller. */
+  #wait(group: string, timeoutMs: number, signal: AbortSignal | undefined): Promise<boolean> {
     return new Promise((resolve) => {
+      if (signal?.aborted) return resolve(false);
       const waiters = this.#groups.get(group) ?? new Set<Waiter>();
       this.#groups.set(group, waiters);
-      const wake = (): void => {
+      const end = (isNotified: boolean): void => {
         timer.clear();
-        signal?.removeEventListener("abort", wake);
+        signal?.removeEventListener("abort", giveUp);
         waiters.delete(waiter);
         if (waiters.size === 0) this.#groups.delete(group);
-        resolve();
+        resolve(isNotified);
       };
-      const waiter: Waiter = { wake };
+      const giveUp = (): void => end(false);
+      const waiter: Waiter = { wake: () => end(true) };
       waiters.add(waiter);
-      const timer = this.#clock.setTimer(timeoutMs, wake);
-      signal?.addEventListener("abort", wake, { once: true });
+      const timer = this.#clock.setTimer(timeoutMs, giveUp);
+      signal?.addEventListener("abort", giveUp, { once: true });
     });
   }
 }

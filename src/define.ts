@@ -1,0 +1,140 @@
+// define.ts — orchestrations, activities and events as values that carry their types.
+//
+// A definition without an implementation is a declaration: enough for whoever calls, useless to whoever runs.
+
+import type { OrchestrationContext } from "./engine/orchestration-context.js";
+import { InvalidInputError } from "./errors.js";
+import { checkName } from "./history/limits.js";
+import type { ActivityContext } from "./runtime/activity-context.js";
+
+/** The part of a Standard Schema (zod, valibot, arktype …) that duroxide-ts uses. */
+export interface Schema<T> {
+  readonly "~standard": {
+    readonly version: 1;
+    readonly vendor: string;
+    readonly validate: (value: unknown) => SchemaResult<T> | Promise<SchemaResult<T>>;
+    readonly types?: { readonly input: unknown; readonly output: T } | undefined;
+  };
+}
+
+export type SchemaResult<T> =
+  | { readonly value: T; readonly issues?: undefined }
+  | { readonly issues: ReadonlyArray<SchemaIssue> };
+
+export interface SchemaIssue {
+  readonly message: string;
+  readonly path?: ReadonlyArray<PropertyKey | { readonly key: PropertyKey }> | undefined;
+}
+
+/** An activity: an async function that does the work. Runs at least once; its result is recorded exactly once. */
+export interface ActivityDefinition<I = unknown, O = unknown> {
+  readonly kind: "activity";
+  readonly name: string;
+  readonly input: Schema<I> | null;
+  readonly output: Schema<O> | null;
+  readonly isDeclaration: boolean;
+  run(ctx: ActivityContext, input: I): Promise<O> | O;
+}
+
+/** An orchestration: an async function that coordinates, re-run from its history after a crash. */
+export interface OrchestrationDefinition<I = unknown, O = unknown> {
+  readonly kind: "orchestration";
+  readonly name: string;
+  /** Null: 1.0.0 where it is registered, and the registry's choice where it is called. */
+  readonly version: string | null;
+  readonly input: Schema<I> | null;
+  readonly output: Schema<O> | null;
+  readonly isDeclaration: boolean;
+  run(ctx: OrchestrationContext, input: I): Promise<O>;
+}
+
+/** An event or queue that outsiders send to and an orchestration waits on. */
+export interface EventDefinition<T = unknown> {
+  readonly kind: "event";
+  readonly name: string;
+  readonly schema: Schema<T> | null;
+}
+
+export interface ActivityOptions<I = unknown, O = unknown> {
+  readonly name: string;
+  readonly input?: Schema<I>;
+  readonly output?: Schema<O>;
+}
+
+export interface OrchestrationOptions<I = unknown, O = unknown> {
+  readonly name: string;
+  /** Semantic version. Several versions of one name may be registered side by side. @default "1.0.0" */
+  readonly version?: string;
+  readonly input?: Schema<I>;
+  readonly output?: Schema<O>;
+}
+
+/**
+ * Defines an activity; without a function, declares one that is implemented elsewhere.
+ *
+ * @throws DUROXIDE_INVALID_INPUT for an empty or over-long name
+ * @example
+ * const charge = activity("Charge", async (ctx, order: { amount: number }) => `paid ${order.amount}`);
+ */
+export function activity<I = void, O = void>(
+  nameOrOptions: string | ActivityOptions<I, O>,
+  run?: (ctx: ActivityContext, input: I) => Promise<O> | O,
+): ActivityDefinition<I, O> {
+  const options: ActivityOptions<I, O> = typeof nameOrOptions === "string" ? { name: nameOrOptions } : nameOrOptions;
+  const name = checkName(options.name, "activity name");
+  return Object.freeze({
+    kind: "activity" as const,
+    name,
+    input: options.input ?? null,
+    output: options.output ?? null,
+    isDeclaration: run === undefined,
+    run: run ?? (() => notImplemented("activity", name)),
+  });
+}
+
+/**
+ * Defines an orchestration; without a function, declares one that is implemented elsewhere.
+ *
+ * The function must be deterministic: everything it learns comes through `ctx`. It may use `await`, loops,
+ * `try/catch`, `Promise.all` and friends on what `ctx` returns.
+ *
+ * @throws DUROXIDE_INVALID_INPUT for an empty or over-long name
+ * @example
+ * const greet = orchestration("Greet", async (ctx, name: string) => ctx.scheduleActivity<string>("Hello", name));
+ */
+export function orchestration<I = void, O = void>(
+  nameOrOptions: string | OrchestrationOptions<I, O>,
+  run?: (ctx: OrchestrationContext, input: I) => Promise<O>,
+): OrchestrationDefinition<I, O> {
+  const options: OrchestrationOptions<I, O> =
+    typeof nameOrOptions === "string" ? { name: nameOrOptions } : nameOrOptions;
+  const name = checkName(options.name, "orchestration name");
+  return Object.freeze({
+    kind: "orchestration" as const,
+    name,
+    version: options.version ?? null,
+    input: options.input ?? null,
+    output: options.output ?? null,
+    isDeclaration: run === undefined,
+    run: run ?? (() => notImplemented("orchestration", name)),
+  });
+}
+
+/**
+ * Names an event or a queue, with the type of what it carries.
+ *
+ * @example
+ * const approval = event<{ ok: boolean }>("approval");
+ */
+export function event<T = unknown>(name: string, options: { readonly schema?: Schema<T> } = {}): EventDefinition<T> {
+  return Object.freeze({ kind: "event" as const, name: checkName(name, "event name"), schema: options.schema ?? null });
+}
+
+/** The arguments of a call: an input that may be left out where the callee takes none. */
+export type CallArguments<I, Options> = undefined extends I
+  ? [input?: I, options?: Options]
+  : [input: I, options?: Options];
+
+function notImplemented(kind: string, name: string): never {
+  throw new InvalidInputError(`The ${kind} '${name}' is only declared here. Register its implementation instead.`);
+}

@@ -1,0 +1,183 @@
+// engine/combinators.ts — all and race over branches, with cancellation.
+//
+//   B1. Branch functions start at the call, in argument order, each in a scope of its own; the scope closes when its
+//       branch is done or dropped.
+//   B2. A race is decided at the moment of delivery, and the losers are dropped before any code runs on. Of branches
+//       that are done already, the first argument wins.
+//   B3. The result is a task like any other: dropping it drops its branches.
+
+import { InvalidInputError, TaskCancelledError } from "../errors.js";
+import { type DurableTask, isDurableTask, type Outcome, Task } from "./durable-task.js";
+import type { Execution } from "./execution.js";
+import { codeLocation, type Droppable, Scope } from "./scope.js";
+
+export type Branches = readonly unknown[] | Readonly<Record<string, unknown>>;
+
+/** Waits for all; the first failure fails it and drops the rest. */
+export function all(execution: Execution, branches: Branches): DurableTask<unknown> {
+  const keys = keysOf(branches, "ctx.all");
+  const values = new Map<string, unknown>();
+  return combine(execution, branches, keys, (key, outcome) => {
+    if (outcome.status === "rejected") return outcome;
+    values.set(key, outcome.value);
+    if (values.size < keys.length) return null;
+    const value = Array.isArray(branches) ? keys.map((k) => values.get(k)) : fromKeys(keys, values);
+    return { status: "fulfilled", value };
+  });
+}
+
+/** Takes the first that is done, well or badly, and drops the rest. */
+export function race(execution: Execution, branches: Branches): DurableTask<unknown> {
+  const keys = keysOf(branches, "ctx.race");
+  if (keys.length === 0) throw new InvalidInputError("ctx.race: at least one branch is expected.");
+  return combine(execution, branches, keys, (key, outcome) => {
+    if (outcome.status === "rejected") return outcome;
+    const place = Array.isArray(branches) ? { index: Number(key) } : { winner: key };
+    return { status: "fulfilled", value: { ...place, value: outcome.value } };
+  });
+}
+
+/** Runs `code` in a scope of its own; the task stands for it, and dropping the task drops all that it scheduled. */
+export function scoped<T>(execution: Execution, code: () => Promise<T>): DurableTask<T> {
+  return combine(execution, [code], ["0"], (_, outcome) => outcome) as DurableTask<T>;
+}
+
+type Verdict = (key: string, outcome: Outcome<unknown>) => Outcome<unknown> | null;
+
+function combine(
+  execution: Execution,
+  branches: Branches,
+  keys: readonly string[],
+  verdict: Verdict,
+): DurableTask<unknown> {
+  const group = new BranchGroup(execution);
+  for (const key of keys) {
+    group.start(execution, (branches as Readonly<Record<string, unknown>>)[key]);
+  }
+  if (keys.length === 0) group.settle({ status: "fulfilled", value: Array.isArray(branches) ? [] : {} });
+  group.observe((place, outcome) => {
+    const result = verdict(keys[place]!, outcome);
+    if (result !== null) group.settle(result);
+  });
+  return group.task;
+}
+
+/** Several branches and the one task that stands for them. */
+class BranchGroup implements Droppable {
+  readonly task: Task<unknown>;
+  readonly #scope: Scope;
+  readonly #branches: Branch[] = [];
+  #isDecided = false;
+
+  constructor(execution: Execution) {
+    this.#scope = execution.currentScope;
+    this.task = new Task({ onListen: () => execution.refuse(), onDrop: () => this.drop() });
+    this.#scope.add(this);
+  }
+
+  start(execution: Execution, branch: unknown): void {
+    this.#branches.push(startBranch(execution, this.#scope, branch));
+  }
+
+  observe(observer: (place: number, outcome: Outcome<unknown>) => void): void {
+    this.#branches.forEach((branch, place) => {
+      if (this.#isDecided) return;
+      branch.observe((outcome) => {
+        branch.isDone = true;
+        if (!this.#isDecided) observer(place, outcome);
+      });
+    });
+  }
+
+  settle(outcome: Outcome<unknown>): void {
+    if (this.#isDecided) return;
+    this.#isDecided = true;
+    this.#scope.remove(this);
+    for (const branch of this.#branches) if (!branch.isDone) branch.drop(); // B2
+    this.task.settle(outcome);
+  }
+
+  drop(): void {
+    this.settle({ status: "rejected", error: new TaskCancelledError("The branches were cancelled.") });
+  }
+}
+
+interface Branch extends Droppable {
+  isDone: boolean;
+  observe(observer: (outcome: Outcome<unknown>) => void): void;
+}
+
+function startBranch(execution: Execution, parent: Scope, branch: unknown): Branch {
+  if (typeof branch !== "function") return branchOf(branch, null);
+  const scope = new Scope(parent);
+  const location = { instanceId: execution.instance, owner: execution, scope };
+  try {
+    return branchOf(
+      codeLocation.run(location, () => (branch as () => unknown)()),
+      scope,
+    );
+  } catch (error) {
+    return settledBranch({ status: "rejected", error }, scope);
+  }
+}
+
+function branchOf(value: unknown, scope: Scope | null): Branch {
+  if (isDurableTask(value)) return taskBranch(value, scope);
+  if (isThenable(value)) return promiseBranch(value, scope);
+  return settledBranch({ status: "fulfilled", value }, scope);
+}
+
+function taskBranch(task: Task<unknown>, scope: Scope | null): Branch {
+  return {
+    isDone: false,
+    observe: (observer) =>
+      task.observe((outcome) => {
+        scope?.close(); // B1
+        observer(outcome);
+      }),
+    drop: () => {
+      task.cancel();
+      scope?.close();
+    },
+  };
+}
+
+function promiseBranch(promise: PromiseLike<unknown>, scope: Scope | null): Branch {
+  return {
+    isDone: false,
+    observe: (observer) => {
+      const settle = (outcome: Outcome<unknown>): void => {
+        scope?.close();
+        observer(outcome);
+      };
+      promise.then(
+        (value) => settle({ status: "fulfilled", value }),
+        (error: unknown) => settle({ status: "rejected", error }),
+      );
+    },
+    drop: () => {
+      promise.then(undefined, () => {}); // Nobody listens to a loser; that it fails now is no news.
+      scope?.close();
+    },
+  };
+}
+
+function settledBranch(outcome: Outcome<unknown>, scope: Scope | null): Branch {
+  scope?.close();
+  return { isDone: false, observe: (observer) => observer(outcome), drop: () => {} };
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
+}
+
+function keysOf(branches: Branches, what: string): string[] {
+  if (typeof branches !== "object" || branches === null) {
+    throw new InvalidInputError(`${what}: an array or an object of branches is expected.`);
+  }
+  return Array.isArray(branches) ? branches.map((_, index) => String(index)) : Object.keys(branches);
+}
+
+function fromKeys(keys: readonly string[], values: ReadonlyMap<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(keys.map((key) => [key, values.get(key)]));
+}

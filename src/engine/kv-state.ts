@@ -1,0 +1,40 @@
+// engine/kv-state.ts — the key-value store as the code sees it: the snapshot, then this execution's writes.
+
+import type { KvEntry } from "../history/kv-entry.js";
+
+export class KvState {
+  readonly #entries: Map<string, KvEntry>;
+
+  constructor(snapshot: ReadonlyMap<string, KvEntry>) {
+    this.#entries = new Map(snapshot);
+  }
+
+  get(key: string): string | undefined {
+    return this.#entries.get(key)?.value;
+  }
+
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  set(key: string, value: string, lastUpdatedAtMs: number): void {
+    this.#entries.set(key, { value, lastUpdatedAtMs });
+  }
+
+  delete(key: string): void {
+    this.#entries.delete(key);
+  }
+
+  clear(): void {
+    this.#entries.clear();
+  }
+
+  /** Sorted, so that whatever code does for each key it does in the same order on every replay. */
+  keys(): string[] {
+    return [...this.#entries.keys()].sort();
+  }
+
+  keysUpdatedBefore(timeMs: number): string[] {
+    return this.keys().filter((key) => this.#entries.get(key)!.lastUpdatedAtMs < timeMs);
+  }
+}

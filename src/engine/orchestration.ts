@@ -1,0 +1,270 @@
+// engine/orchestration.ts — the context object: checks what code asks for, turns it into actions, hands out tasks.
+
+import type { ActivityDefinition, EventDefinition, OrchestrationDefinition, Schema } from "../define.js";
+import { InvalidInputError, TaskCancelledError } from "../errors.js";
+import type { EventOf } from "../history/event.js";
+import { checkInstanceId, checkName, checkRootInstanceId } from "../history/limits.js";
+import { decodePayload, encodePayload } from "../history/payload.js";
+import { validateSync } from "../schema.js";
+import type { Action } from "./action.js";
+import { all, type Branches, race } from "./combinators.js";
+import { type DurableTask, Task } from "./durable-task.js";
+import { durationMs } from "./duration.js";
+import type { Execution } from "./execution.js";
+import type {
+  CallActivityOptions,
+  DetachedOptions,
+  Duration,
+  KvStore,
+  OrchestrationContext,
+  ReplaySafeTrace,
+  SubOrchestrationOptions,
+} from "./orchestration-context.js";
+import { retrying } from "./retry.js";
+import { Slot, type SlotKind } from "./slot.js";
+import { GET_KV_VALUE, NEW_GUID, UTC_NOW_MS } from "./system-calls.js";
+
+/** What a call needs to know of a definition. */
+type Callee = Pick<ActivityDefinition, "name" | "input" | "output">;
+type Decode = (text: string) => unknown;
+
+export class Orchestration implements OrchestrationContext {
+  readonly instanceId: string;
+  readonly executionId: number;
+  readonly orchestrationName: string;
+  readonly orchestrationVersion: string;
+  readonly kv: KvStore;
+  readonly trace: ReplaySafeTrace;
+  readonly #execution: Execution;
+
+  constructor(execution: Execution, started: EventOf<"OrchestrationStarted">) {
+    this.#execution = execution;
+    this.instanceId = execution.instance;
+    this.executionId = execution.executionId;
+    this.orchestrationName = started.name;
+    this.orchestrationVersion = started.version;
+    this.kv = kvStore(execution);
+    this.trace = {
+      debug: (message) => execution.trace("debug", message),
+      info: (message) => execution.trace("info", message),
+      warn: (message) => execution.trace("warn", message),
+      error: (message) => execution.trace("error", message),
+    };
+  }
+
+  get isReplaying(): boolean {
+    return this.#execution.isReplaying;
+  }
+
+  get customStatus(): string | null {
+    return this.#execution.customStatus;
+  }
+
+  scheduleActivity<O>(activity: Callee | string, input?: unknown, options: CallActivityOptions = {}): DurableTask<O> {
+    const definition = typeof activity === "string" ? null : activity;
+    const name = definition?.name ?? String(activity);
+    const what = `activity '${name}'`;
+    const action: Action = {
+      type: "CallActivity",
+      name,
+      input: encodeInput(definition?.input ?? null, input, `input of ${what}`),
+      ...(options.sessionId === undefined ? {} : { sessionId: checkName(options.sessionId, `session of ${what}`) }),
+      ...(options.tag === undefined ? {} : { tag: checkName(options.tag, `tag of ${what}`) }),
+    };
+    const decode = decoder(definition?.output ?? null, `output of ${what}`);
+    const attempt = (): DurableTask<O> => this.#schedule<O>("activity", name, action, decode);
+    return options.retry === undefined ? attempt() : retrying(this.#execution, this, name, options.retry, attempt);
+  }
+
+  scheduleTimer(delay: Duration): DurableTask<void> {
+    const fireAtMs = this.#execution.nowMs + durationMs(delay, "timer");
+    return this.#schedule("timer", "", { type: "CreateTimer", fireAtMs }, () => undefined);
+  }
+
+  waitForEvent<T>(event: EventDefinition<T> | string): DurableTask<T> {
+    const { name, schema } = eventOf(event);
+    return this.#schedule("event", name, { type: "WaitExternal", name }, decoder(schema, `event '${name}'`));
+  }
+
+  dequeueEvent<T>(queue: EventDefinition<T> | string): DurableTask<T> {
+    const { name, schema } = eventOf(queue);
+    return this.#schedule("queue", name, { type: "DequeueEvent", name }, decoder(schema, `message of '${name}'`));
+  }
+
+  scheduleSubOrchestration<O>(
+    orchestration: (Callee & { readonly version: string | null }) | string,
+    input?: unknown,
+    options: SubOrchestrationOptions = {},
+  ): DurableTask<O> {
+    const definition = typeof orchestration === "string" ? null : orchestration;
+    const name = definition?.name ?? String(orchestration);
+    const what = `sub-orchestration '${name}'`;
+    const action: Action = {
+      type: "StartSubOrchestration",
+      name,
+      version: options.version ?? definition?.version ?? null,
+      instance: options.instanceId === undefined ? null : checkRootInstanceId(options.instanceId),
+      input: encodeInput(definition?.input ?? null, input, `input of ${what}`),
+    };
+    return this.#schedule("subOrchestration", name, action, decoder(definition?.output ?? null, `output of ${what}`));
+  }
+
+  startOrchestration<I>(
+    orchestration: OrchestrationDefinition<I, unknown> | string,
+    options: DetachedOptions<I>,
+  ): void {
+    const definition = typeof orchestration === "string" ? null : orchestration;
+    const name = definition?.name ?? String(orchestration);
+    this.#decide({
+      type: "StartOrchestrationDetached",
+      name,
+      version: options.version ?? definition?.version ?? null,
+      instance: checkRootInstanceId(options.instanceId),
+      input: encodeInput(definition?.input ?? null, options.input, `input of orchestration '${name}'`),
+    });
+  }
+
+  continueAsNew(input?: unknown, options: { readonly version?: string } = {}): DurableTask<never> {
+    const text = encodePayload(input, `input of orchestration '${this.orchestrationName}'`);
+    const never = new Task<never>({ onListen: () => this.#execution.refuse(), onDrop: () => {} });
+    const refusal = this.#refusal();
+    if (refusal !== null) never.settle({ status: "rejected", error: refusal });
+    else this.#execution.continueAsNew({ input: text, version: options.version ?? null });
+    return never;
+  }
+
+  all<R>(branches: Branches): DurableTask<R> {
+    return all(this.#execution, branches) as DurableTask<R>;
+  }
+
+  race<R>(branches: Branches): DurableTask<R> {
+    return race(this.#execution, branches) as DurableTask<R>;
+  }
+
+  setCustomStatus(status: string): void {
+    if (typeof status !== "string") {
+      throw new InvalidInputError(`custom status: a string is expected, got ${typeof status}.`);
+    }
+    this.#setCustomStatus(status);
+  }
+
+  resetCustomStatus(): void {
+    this.#setCustomStatus(null);
+  }
+
+  readKv<T>(instanceId: string, key: string): DurableTask<T | null> {
+    checkInstanceId(instanceId);
+    const input = JSON.stringify({ instance_id: instanceId, key: checkName(key, "key") });
+    const decode = (text: string): unknown => {
+      const stored: unknown = JSON.parse(text);
+      return typeof stored === "string" ? decodePayload(stored) : null;
+    };
+    return this.#schedule("activity", GET_KV_VALUE, { type: "CallActivity", name: GET_KV_VALUE, input }, decode);
+  }
+
+  utcNow(): DurableTask<number> {
+    return this.#schedule("activity", UTC_NOW_MS, { type: "CallActivity", name: UTC_NOW_MS, input: "" }, Number);
+  }
+
+  newGuid(): DurableTask<string> {
+    return this.#schedule("activity", NEW_GUID, { type: "CallActivity", name: NEW_GUID, input: "" }, (text) => text);
+  }
+
+  #setCustomStatus(status: string | null): void {
+    if (!this.#decide({ type: "UpdateCustomStatus", status })) return;
+    this.#execution.customStatus = status;
+  }
+
+  #schedule<T>(kind: SlotKind, name: string, action: Action, decode: Decode): DurableTask<T> {
+    const refusal = this.#refusal();
+    if (refusal !== null) return failed(refusal);
+    const slot = new Slot(this.#execution, kind, name, this.#execution.currentScope, decode);
+    this.#execution.emit(action, slot);
+    return slot.task as DurableTask<unknown> as DurableTask<T>;
+  }
+
+  #decide(action: Action): boolean {
+    return decide(this.#execution, action);
+  }
+
+  #refusal(): Error | null {
+    return refusalOf(this.#execution);
+  }
+}
+
+/** Outside a turn nothing throws, because a throw in a foreign callback would end the process. */
+function refusalOf(execution: Execution): Error | null {
+  const refusal = execution.refuse();
+  if (refusal !== null) return refusal;
+  return execution.currentScope.isClosed ? new TaskCancelledError("This branch was cancelled.") : null;
+}
+
+function decide(execution: Execution, action: Action): boolean {
+  if (refusalOf(execution) !== null) return false;
+  execution.emit(action, null);
+  return true;
+}
+
+function failed<T>(error: Error): DurableTask<T> {
+  const task = new Task<T>({ onListen: () => null, onDrop: () => {} });
+  task.settle({ status: "rejected", error });
+  return task;
+}
+
+function eventOf<T>(event: EventDefinition<T> | string): { name: string; schema: Schema<T> | null } {
+  if (typeof event !== "string") return event;
+  return { name: checkName(event, "event name"), schema: null };
+}
+
+/** Bad input is refused here already, where the schema can tell at once; the receiver parses in any case. */
+function encodeInput(schema: Schema<unknown> | null, input: unknown, what: string): string {
+  const verdict = schema?.["~standard"].validate(input);
+  if (schema !== null && verdict !== undefined && !(verdict instanceof Promise)) validateSync(schema, input, what);
+  return encodePayload(input, what);
+}
+
+function decoder(schema: Schema<unknown> | null, what: string): Decode {
+  if (schema === null) return decodePayload;
+  return (text) => validateSync(schema, decodePayload(text), what);
+}
+
+function kvStore(execution: Execution): KvStore {
+  const { kv } = execution;
+  const setText = (key: string, text: string): void => {
+    checkName(key, "key");
+    if (typeof text !== "string")
+      throw new InvalidInputError(`key '${key}': a string is expected, got ${typeof text}.`);
+    // The time of a write is part of the state that code can see, so a replay must see the recorded one.
+    const recorded = execution.nextRecorded;
+    const lastUpdatedAtMs = recorded?.type === "KeyValueSet" ? recorded.lastUpdatedAtMs : execution.nowMs;
+    if (decide(execution, { type: "SetKeyValue", key, value: text, lastUpdatedAtMs }))
+      kv.set(key, text, lastUpdatedAtMs);
+  };
+  const remove = (key: string): void => {
+    checkName(key, "key");
+    if (decide(execution, { type: "ClearKeyValue", key })) kv.delete(key);
+  };
+  return {
+    get<T>(key: string): T | undefined {
+      const text = kv.get(key);
+      return text === undefined ? undefined : (decodePayload(text) as T);
+    },
+    set: (key, value) => setText(key, encodePayload(value, `value of key '${key}'`)),
+    getText: (key) => kv.get(key),
+    setText,
+    delete: remove,
+    clear: () => {
+      if (decide(execution, { type: "ClearKeyValues" })) kv.clear();
+    },
+    has: (key) => kv.get(key) !== undefined,
+    keys: () => kv.keys(),
+    get size() {
+      return kv.size;
+    },
+    pruneUpdatedBefore: (timeMs) => {
+      const keys = kv.keysUpdatedBefore(timeMs);
+      for (const key of keys) remove(key);
+      return keys.length;
+    },
+  };
+}

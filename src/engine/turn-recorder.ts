@@ -1,0 +1,103 @@
+// engine/turn-recorder.ts — collects what one turn decides: numbered, stamped events and the work they ask for.
+
+import { ENGINE_VERSION, type Event, type EventPayload } from "../history/event.js";
+import type { Action } from "./action.js";
+import { childInstance, payloadOf } from "./action.js";
+import type { HistoryIndex } from "./history-index.js";
+import type {
+  ActivityToStart,
+  ChildToCancel,
+  ChildToStart,
+  DetachedToStart,
+  DroppedMessage,
+  TimerToStart,
+  TurnOutcome,
+  TurnResult,
+} from "./turn.js";
+
+export class TurnRecorder {
+  readonly events: Event[] = [];
+  readonly activities = new Map<number, ActivityToStart>();
+  readonly timers = new Map<number, TimerToStart>();
+  readonly children = new Map<number, ChildToStart>();
+  readonly detached: DetachedToStart[] = [];
+  readonly cancelledActivities: number[] = [];
+  readonly cancelledTimers: number[] = [];
+  readonly cancelledChildren: ChildToCancel[] = [];
+  readonly droppedMessages: DroppedMessage[] = [];
+
+  constructor(
+    readonly instance: string,
+    readonly executionId: number,
+    readonly nowMs: number,
+    readonly index: HistoryIndex,
+  ) {}
+
+  append(payload: EventPayload, sourceEventId: number | null = null): Event {
+    const event: Event = {
+      eventId: this.index.nextEventId,
+      sourceEventId,
+      instanceId: this.instance,
+      executionId: this.executionId,
+      timestampMs: this.nowMs,
+      duroxideVersion: ENGINE_VERSION,
+      ...payload,
+    };
+    this.index.add(event);
+    this.events.push(event);
+    return event;
+  }
+
+  /** Records a new decision and notes the work it asks for. */
+  decide(action: Action): Event {
+    const id = this.index.nextEventId;
+    const event = this.append(payloadOf(action, id, this.executionId));
+    switch (action.type) {
+      case "CallActivity": {
+        const { type, ...call } = action;
+        this.activities.set(id, { id, ...call });
+        break;
+      }
+      case "CreateTimer":
+        this.timers.set(id, { id, fireAtMs: action.fireAtMs });
+        break;
+      case "StartSubOrchestration": {
+        const recorded = event.type === "SubOrchestrationScheduled" ? event.instance : "";
+        const { name, input, version } = action;
+        this.children.set(id, { id, instance: childInstance(this.instance, recorded), name, input, version });
+        break;
+      }
+      case "StartOrchestrationDetached": {
+        const { instance, name, input, version } = action;
+        this.detached.push({ instance, name, input, version });
+        break;
+      }
+      default:
+        break;
+    }
+    return event;
+  }
+
+  /** A turn that ends its execution starts nothing but what is meant to outlive it. */
+  startNothing(): void {
+    this.activities.clear();
+    this.timers.clear();
+    this.children.clear();
+  }
+
+  outcome(result: TurnResult, kvKeyCount: number): TurnOutcome {
+    return {
+      result,
+      events: this.events,
+      activities: [...this.activities.values()],
+      timers: [...this.timers.values()],
+      children: [...this.children.values()],
+      detached: this.detached,
+      cancelledActivities: this.cancelledActivities,
+      cancelledTimers: this.cancelledTimers,
+      cancelledChildren: this.cancelledChildren,
+      droppedMessages: this.droppedMessages,
+      kvKeyCount,
+    };
+  }
+}

@@ -1,0 +1,102 @@
+// history/limits.ts — how large things may be, and which ids and names are accepted. Sizes are UTF-8 bytes; what is
+// exactly at a limit passes. Checked before anything is written, so nothing that breaks a limit is ever stored.
+
+import { InvalidInputError } from "../errors.js";
+
+export interface Limits {
+  readonly maxCarryForwardEvents: number;
+  readonly maxCustomStatusBytes: number;
+  readonly maxTagBytes: number;
+  readonly maxWorkerTags: number;
+  readonly maxKvKeys: number;
+  readonly maxKvValueBytes: number;
+  readonly maxIdBytes: number;
+}
+
+export const DEFAULT_LIMITS: Limits = Object.freeze({
+  /** Every carried message is copied into the next start message and its history; a longer backlog is a leak. */
+  maxCarryForwardEvents: 100,
+  /** A status is read whole by every poll of every dashboard; what is larger is a result. */
+  maxCustomStatusBytes: 262_144,
+  /** A tag is a label that providers index. */
+  maxTagBytes: 256,
+  /** Every tag is one more condition in the query that fetches work. */
+  maxWorkerTags: 5,
+  /** All keys of an instance are loaded for every turn. */
+  maxKvKeys: 150,
+  /** With the number of keys it bounds what a turn loads: ten megabytes at worst. */
+  maxKvValueBytes: 65_536,
+  /** Ids and names are keys of tables: the narrowest index among the providers must hold a few of them. */
+  maxIdBytes: 256,
+});
+
+/** The size of a text on the wire. */
+export function byteLength(text: string): number {
+  return Buffer.byteLength(text, "utf8");
+}
+
+/**
+ * Returns the id when every provider can store it and every log line can show it.
+ *
+ * @throws `DUROXIDE_INVALID_INPUT` when it is not a string, empty, too long, or holds characters that get lost.
+ */
+export function checkInstanceId(id: unknown, what = "instance id"): string {
+  const checked = checkName(id, what);
+  const control = firstControlCharacter(checked);
+  if (control !== undefined) {
+    throw refused(what, `${JSON.stringify(checked)} contains the control character ${control}`, "leave it out");
+  }
+  return checked;
+}
+
+/**
+ * Returns the id when a caller may start an instance under it: as `checkInstanceId`, and not reserved.
+ *
+ * @throws `DUROXIDE_INVALID_INPUT` also when the id looks like one that the runtime gives to sub-orchestrations.
+ */
+export function checkRootInstanceId(id: unknown, what = "instance id"): string {
+  const checked = checkInstanceId(id, what);
+  if (checked.startsWith("sub::") || checked.includes("::sub::")) {
+    const remedy = "choose an id that neither starts with 'sub::' nor contains '::sub::'";
+    throw refused(what, `${JSON.stringify(checked)} is reserved for sub-orchestrations`, remedy);
+  }
+  return checked;
+}
+
+/**
+ * Returns the name of an event, queue, session, tag or key when every provider can store it.
+ *
+ * @throws `DUROXIDE_INVALID_INPUT` when it is not a string, empty, too long, or holds characters that get lost.
+ */
+export function checkName(name: unknown, what: string): string {
+  if (typeof name !== "string") {
+    throw refused(what, `must be a string, not ${name === null ? "null" : typeof name}`, "pass a non-empty string");
+  }
+  if (name === "") throw refused(what, "is empty", "pass a non-empty string");
+
+  const bytes = byteLength(name);
+  if (bytes > DEFAULT_LIMITS.maxIdBytes) {
+    const remedy = `shorten it to at most ${DEFAULT_LIMITS.maxIdBytes} bytes of UTF-8`;
+    throw refused(what, `${JSON.stringify(name.slice(0, 32))}… is ${bytes} bytes long`, remedy);
+  }
+  if (name.includes("\0")) throw refused(what, `${JSON.stringify(name)} contains the NUL character`, "leave it out");
+  if (LONE_SURROGATE.test(name)) {
+    throw refused(what, `${JSON.stringify(name)} contains half a surrogate pair`, "pass well-formed Unicode text");
+  }
+  return name;
+}
+
+/** With the `u` flag a surrogate matches only where it has no partner. Such text changes on its way through UTF-8. */
+const LONE_SURROGATE = /\p{Surrogate}/u;
+
+function firstControlCharacter(text: string): string | undefined {
+  for (let i = 0; i < text.length; i++) {
+    const unit = text.charCodeAt(i);
+    if (unit < 0x20) return `U+${unit.toString(16).toUpperCase().padStart(4, "0")}`;
+  }
+  return undefined;
+}
+
+function refused(what: string, problem: string, remedy: string): InvalidInputError {
+  return new InvalidInputError(`${what} ${problem}; ${remedy}.`);
+}

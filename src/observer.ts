@@ -1,0 +1,174 @@
+// observer.ts — one typed stream of facts. Logs, metrics and traces are subscribers; nothing else reports anything.
+//
+//   O1. A fact is reported after it happened (a turn after its commit), once.
+//   O2. A subscriber that throws harms nobody: it is reported to the others as `observer-failed`, once per observer.
+
+import type { ErrorDetails } from "./history/error-details.js";
+
+/** Where a fact belongs. */
+export interface InstanceRef {
+  readonly instanceId: string;
+  readonly executionId: number;
+}
+
+export interface OrchestrationRef extends InstanceRef {
+  readonly orchestrationName: string;
+  readonly orchestrationVersion: string;
+}
+
+export interface ActivityRef extends OrchestrationRef {
+  readonly activityName: string;
+  readonly activityId: number;
+  readonly workerId: string;
+  readonly attempt: number;
+  readonly tag: string | null;
+  readonly sessionId: string | null;
+}
+
+export type OrchestrationEnding = "completed" | "failed" | "cancelled" | "continuedAsNew";
+
+export type Fact =
+  | {
+      readonly type: "runtime-started";
+      readonly runtimeId: string;
+      readonly providerName: string;
+      readonly providerVersion: string;
+      readonly engineVersion: string;
+    }
+  | { readonly type: "runtime-stopped"; readonly runtimeId: string; readonly outcome: "drained" | "forced" }
+  | {
+      readonly type: "orchestration-started";
+      readonly ref: OrchestrationRef;
+      readonly initiatedBy: "client" | "continueAsNew" | "suborchestration";
+    }
+  | {
+      readonly type: "turn-committed";
+      readonly ref: OrchestrationRef;
+      readonly durationMs: number;
+      readonly newEvents: number;
+      readonly messages: number;
+      readonly isWarm: boolean;
+    }
+  | {
+      readonly type: "orchestration-ended";
+      readonly ref: OrchestrationRef;
+      readonly ending: OrchestrationEnding;
+      readonly details: ErrorDetails | null;
+      /** From `OrchestrationStarted` to the terminal event. */
+      readonly durationMs: number;
+      readonly historyEvents: number;
+      /** Turns of this execution as far as this runtime can tell: batches of arrivals in the history. */
+      readonly turns: number;
+    }
+  | {
+      readonly type: "suborchestration-ended";
+      readonly ref: OrchestrationRef;
+      readonly childName: string;
+      readonly outcome: "success" | "failed";
+      readonly durationMs: number;
+    }
+  | {
+      readonly type: "turn-abandoned";
+      readonly instanceId: string;
+      readonly why:
+        | "unregistered"
+        | "incompatible-version"
+        | "corrupt-history"
+        | "awaiting-continuation"
+        | "stale-cache"
+        | "store-failed"
+        | "shutdown";
+      readonly attempt: number;
+      readonly delayMs: number;
+      readonly message: string;
+    }
+  | { readonly type: "turn-lock-lost"; readonly instanceId: string }
+  | { readonly type: "messages-dropped"; readonly instanceId: string; readonly why: string; readonly count: number }
+  /** Beside the `orchestration-ended` of the same failure. */
+  | { readonly type: "orchestration-poisoned"; readonly instanceId: string; readonly details: ErrorDetails }
+  | { readonly type: "activity-started"; readonly ref: ActivityRef }
+  | {
+      readonly type: "activity-ended";
+      readonly ref: ActivityRef;
+      readonly outcome: "success" | "failed" | "cancelled" | "lock-lost" | "skipped" | "abandoned";
+      readonly durationMs: number;
+      readonly details: ErrorDetails | null;
+    }
+  | { readonly type: "activity-detached"; readonly ref: ActivityRef; readonly graceMs: number }
+  | {
+      readonly type: "activity-unregistered";
+      readonly ref: ActivityRef;
+      readonly delayMs: number;
+    }
+  | { readonly type: "activity-poisoned"; readonly ref: ActivityRef; readonly details: ErrorDetails }
+  | {
+      readonly type: "trace";
+      readonly source: "orchestration" | "activity";
+      readonly level: "debug" | "info" | "warn" | "error";
+      readonly message: string;
+      readonly ref: OrchestrationRef | ActivityRef;
+    }
+  | { readonly type: "rejection-kept"; readonly instanceId: string; readonly message: string }
+  | {
+      readonly type: "provider-call";
+      readonly provider: string;
+      readonly operation: string;
+      /** Of a fetch: with the time it waited for work. */
+      readonly durationMs: number;
+      /** What a fetch handed out; 0 for everything else. */
+      readonly items: number;
+      readonly error: Error | null;
+    }
+  | { readonly type: "loop-failed"; readonly loop: string; readonly error: unknown; readonly retryInMs: number }
+  | {
+      readonly type: "queue-depths";
+      readonly orchestratorQueue: number;
+      readonly workerQueue: number;
+      /** Instances that have started and not ended, in the whole store, where it can tell. */
+      readonly activeOrchestrations?: number;
+    }
+  | { readonly type: "observer-failed"; readonly error: unknown };
+
+export type FactType = Fact["type"];
+
+/** Receives every fact. Called synchronously: keep it short. */
+export type Observer = (fact: Fact) => void;
+
+/** Fans one stream out to many observers. */
+export class ObserverStream {
+  readonly #observers = new Set<Observer>();
+  readonly #failed = new WeakSet<Observer>();
+
+  constructor(observers: readonly Observer[] = []) {
+    for (const observer of observers) this.#observers.add(observer);
+  }
+
+  /** Returns the way to stop. */
+  subscribe(observer: Observer): () => void {
+    this.#observers.add(observer);
+    return () => void this.#observers.delete(observer);
+  }
+
+  readonly emit = (fact: Fact): void => {
+    for (const observer of this.#observers) {
+      try {
+        observer(fact);
+      } catch (error) {
+        this.#report(observer, error);
+      }
+    }
+  };
+
+  #report(observer: Observer, error: unknown): void {
+    if (this.#failed.has(observer)) return; // O2
+    this.#failed.add(observer);
+    for (const other of this.#observers) {
+      if (other === observer) continue;
+      try {
+        other({ type: "observer-failed", error });
+      } catch {
+        // The other one is broken too, and is reported when its own turn comes.
+      }
+    }
+  }
+}

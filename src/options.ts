@@ -1,0 +1,80 @@
+// options.ts — options are checked once, at the edge: a misspelled or impossible one is refused before anything starts.
+
+import { InvalidOptionsError } from "./errors.js";
+
+/** Says what is wrong with a value, as the end of the sentence "option 'x' …"; null: nothing. */
+export type OptionCheck = (value: unknown) => string | null;
+
+/**
+ * Refuses options that are unknown or fail their check. An option that is undefined counts as not given.
+ * `what` names whom the options are for, as the user wrote it: `SqliteProvider.open`.
+ *
+ * @throws InvalidOptionsError
+ */
+export function checkOptions(what: string, given: unknown, fields: Readonly<Record<string, OptionCheck>>): void {
+  if (given === undefined) return;
+  const problem = isObject(given);
+  if (problem !== null) throw new InvalidOptionsError(`${what}: the options ${problem}.`);
+  for (const [name, value] of Object.entries(given as object)) {
+    if (value === undefined) continue;
+    if (!Object.hasOwn(fields, name)) throw new InvalidOptionsError(unknownOption(what, name, Object.keys(fields)));
+    const wrong = fields[name]?.(value) ?? null;
+    if (wrong !== null) throw new InvalidOptionsError(`${what}: option '${name}' ${wrong}.`);
+  }
+}
+
+export function integerBetween(min: number, max: number): OptionCheck {
+  return (value) =>
+    Number.isInteger(value) && (value as number) >= min && (value as number) <= max
+      ? null
+      : `must be an integer from ${min} to ${max}, not ${shown(value)}`;
+}
+
+export function oneOf(...allowed: readonly string[]): OptionCheck {
+  return (value) =>
+    allowed.includes(value as string) ? null : `must be ${allowed.map(shown).join(" or ")}, not ${shown(value)}`;
+}
+
+export const isFunction: OptionCheck = (value) =>
+  typeof value === "function" ? null : `must be a function, not ${shown(value)}`;
+
+export const isString: OptionCheck = (value) =>
+  typeof value === "string" ? null : `must be a string, not ${shown(value)}`;
+
+export const isBoolean: OptionCheck = (value) =>
+  typeof value === "boolean" ? null : `must be true or false, not ${shown(value)}`;
+
+export const isObject: OptionCheck = (value) =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+    ? null
+    : `must be an object, not ${shown(value)}`;
+
+function unknownOption(what: string, name: string, known: readonly string[]): string {
+  const [nearest] = known
+    .map((candidate) => ({ candidate, distance: editDistance(name.toLowerCase(), candidate.toLowerCase()) }))
+    .sort((a, b) => a.distance - b.distance);
+  if (nearest === undefined) return `${what}: unknown option '${name}'; there are none.`;
+  const isTypo = nearest.distance <= Math.max(name.length, nearest.candidate.length) / 2;
+  const hint = isTypo ? `Did you mean '${nearest.candidate}'?` : `The options are: ${known.join(", ")}.`;
+  return `${what}: unknown option '${name}'. ${hint}`;
+}
+
+function shown(value: unknown): string {
+  if (typeof value === "string") return JSON.stringify(value);
+  if (value === null || ["number", "boolean", "undefined", "bigint"].includes(typeof value)) return String(value);
+  return Array.isArray(value) ? "an array" : `a ${typeof value}`.replace("a object", "an object");
+}
+
+/** How many letters must be added, removed or replaced to turn one word into the other. */
+function editDistance(from: string, to: string): number {
+  let previous = Array.from({ length: to.length + 1 }, (_, column) => column);
+  for (let row = 1; row <= from.length; row += 1) {
+    const current = [row];
+    for (let column = 1; column <= to.length; column += 1) {
+      const replaced = previous[column - 1]! + (from[row - 1] === to[column - 1] ? 0 : 1);
+      current.push(Math.min(replaced, previous[column]! + 1, current[column - 1]! + 1));
+    }
+    previous = current;
+  }
+  return previous[to.length]!;
+}
