@@ -132,8 +132,8 @@ export function event<T = unknown>(name: string, options: { readonly schema?: Sc
 
 /** The arguments of a call: an input that may be left out where the callee takes none. */
 export type CallArguments<I, Options> = undefined extends I
-  ? [input?: I, options?: Options]
-  : [input: I, options?: Options];
+  ? [input?: NoInfer<I>, options?: Options]
+  : [input: NoInfer<I>, options?: Options];
 
 function notImplemented(kind: string, name: string): never {
   throw new InvalidInputError(`The ${kind} '${name}' is only declared here. Register its implementation instead.`);

@@ -21,16 +21,16 @@ export function validateSync<T>(schema: Schema<T> | null, value: unknown, what: 
       `The schema for the ${what} validates asynchronously, which would not replay. Use a synchronous schema here, and do the rest in an activity.`,
     );
   }
-  return valueOf(result, what);
+  return acceptedValue(result, what);
 }
 
 /** @throws InvalidInputError where the value does not fit */
 export async function validateAsync<T>(schema: Schema<T> | null, value: unknown, what: string): Promise<T> {
   if (schema === null) return value as T; // S2
-  return valueOf(await schema["~standard"].validate(value), what);
+  return acceptedValue(await schema["~standard"].validate(value), what);
 }
 
-function valueOf<T>(result: SchemaResult<T>, what: string): T {
+function acceptedValue<T>(result: SchemaResult<T>, what: string): T {
   if (result.issues === undefined) return result.value;
   throw new InvalidInputError(`The ${what} is invalid: ${result.issues.map(formatIssue).join("; ")}`);
 }

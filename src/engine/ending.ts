@@ -101,7 +101,7 @@ function assertDropsRepeated({ index, drops }: Ending): void {
 
 function recordDrops(ending: Ending): void {
   const { recorder, index, drops } = ending;
-  for (const slot of drops) if (slot.kind === "timer") dropTimer(ending, slot);
+  dropTimers(ending);
   for (const kind of ["activity", "subOrchestration", "event", "queue"] as const) {
     const ids = drops.filter((slot) => slot.kind === kind).map((slot) => slot.scheduleId!);
     for (const id of ids.sort((a, b) => a - b)) {
@@ -117,13 +117,15 @@ function recordDrops(ending: Ending): void {
 }
 
 /** A timer leaves no breadcrumb: its row is removed, or never written. */
-function dropTimer({ recorder, index }: Ending, slot: Slot): void {
-  const id = slot.scheduleId!;
-  const timer = index.outstanding.get(id);
-  const isNew = recorder.timers.delete(id);
-  if (timer === undefined || timer.isCancelRequested) return;
-  timer.isCancelRequested = true;
-  if (!isNew && !slot.wasDroppedOnReplay) recorder.cancelledTimers.push(id);
+function dropTimers({ recorder, index, drops }: Ending): void {
+  for (const { kind, scheduleId, wasDroppedOnReplay } of drops) {
+    if (kind !== "timer" || scheduleId === null) continue;
+    const timer = index.outstanding.get(scheduleId);
+    const isNew = recorder.timers.delete(scheduleId);
+    if (timer === undefined || timer.isCancelRequested) continue;
+    timer.isCancelRequested = true;
+    if (!isNew && !wasDroppedOnReplay) recorder.cancelledTimers.push(scheduleId);
+  }
 }
 
 /** A child that was never started needs no cancelling. */
@@ -139,7 +141,9 @@ function giveUpChildren(ending: Ending, result: TerminalResult): void {
   }
 }
 
-function giveUpTimers({ recorder, index }: Ending): void {
+function giveUpTimers(ending: Ending): void {
+  const { recorder, index } = ending;
+  dropTimers(ending);
   for (const [id, schedule] of index.outstanding) {
     if (schedule.kind !== "timer" || schedule.isCancelRequested) continue;
     if (!recorder.timers.has(id)) recorder.cancelledTimers.push(id);

@@ -1,10 +1,10 @@
 // engine/orchestration-context.ts — what an orchestration may do. Everything it learns and decides goes through here.
 
 import type { ActivityDefinition, CallArguments, EventDefinition, OrchestrationDefinition } from "../define.js";
+import type { Duration } from "../duration.js";
 import type { DurableTask } from "./durable-task.js";
 
-/** Milliseconds, or a text such as `"500ms"`, `"30s"`, `"5m"`, `"2h"`, `"3d"`, `"1w"`. */
-export type Duration = number | string;
+export type { Duration };
 
 /** How long to wait between the attempts of an activity. All delays are durable timers. */
 export type Backoff =

@@ -9,7 +9,7 @@ import { validateSync } from "../schema.js";
 import type { Action } from "./action.js";
 import { all, type Branches, race } from "./combinators.js";
 import { type DurableTask, Task } from "./durable-task.js";
-import { durationMs } from "./duration.js";
+import { durationMs } from "../duration.js";
 import type { Execution } from "./execution.js";
 import type {
   CallActivityOptions,

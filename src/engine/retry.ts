@@ -7,7 +7,7 @@
 import { ActivityFailedError, ActivityTimeoutError, InvalidInputError, unreachable } from "../errors.js";
 import { race, scoped } from "./combinators.js";
 import type { DurableTask } from "./durable-task.js";
-import { durationMs } from "./duration.js";
+import { durationMs } from "../duration.js";
 import type { Execution } from "./execution.js";
 import type { Backoff, OrchestrationContext, RetryPolicy } from "./orchestration-context.js";
 

@@ -41,7 +41,7 @@ export function byteLength(text: string): number {
  * @throws `DUROXIDE_INVALID_INPUT` when it is not a string, empty, too long, or holds characters that get lost.
  */
 export function checkInstanceId(id: unknown, what = "instance id"): string {
-  const checked = checkName(id, what);
+  const checked = checkText(id, what, LONGEST_CHILD_ID_BYTES);
   const control = firstControlCharacter(checked);
   if (control !== undefined) {
     throw refused(what, `${JSON.stringify(checked)} contains the control character ${control}`, "leave it out");
@@ -55,7 +55,7 @@ export function checkInstanceId(id: unknown, what = "instance id"): string {
  * @throws `DUROXIDE_INVALID_INPUT` also when the id looks like one that the runtime gives to sub-orchestrations.
  */
 export function checkRootInstanceId(id: unknown, what = "instance id"): string {
-  const checked = checkInstanceId(id, what);
+  const checked = checkInstanceId(checkName(id, what), what);
   if (checked.startsWith("sub::") || checked.includes("::sub::")) {
     const remedy = "choose an id that neither starts with 'sub::' nor contains '::sub::'";
     throw refused(what, `${JSON.stringify(checked)} is reserved for sub-orchestrations`, remedy);
@@ -69,14 +69,21 @@ export function checkRootInstanceId(id: unknown, what = "instance id"): string {
  * @throws `DUROXIDE_INVALID_INPUT` when it is not a string, empty, too long, or holds characters that get lost.
  */
 export function checkName(name: unknown, what: string): string {
+  return checkText(name, what, DEFAULT_LIMITS.maxIdBytes);
+}
+
+/** Ids of children grow with every generation, so what may be asked about is longer than what may be chosen. */
+const LONGEST_CHILD_ID_BYTES = 4_096;
+
+function checkText(name: unknown, what: string, maxBytes: number): string {
   if (typeof name !== "string") {
     throw refused(what, `must be a string, not ${name === null ? "null" : typeof name}`, "pass a non-empty string");
   }
   if (name === "") throw refused(what, "is empty", "pass a non-empty string");
 
   const bytes = byteLength(name);
-  if (bytes > DEFAULT_LIMITS.maxIdBytes) {
-    const remedy = `shorten it to at most ${DEFAULT_LIMITS.maxIdBytes} bytes of UTF-8`;
+  if (bytes > maxBytes) {
+    const remedy = `shorten it to at most ${maxBytes} bytes of UTF-8`;
     throw refused(what, `${JSON.stringify(name.slice(0, 32))}… is ${bytes} bytes long`, remedy);
   }
   if (name.includes("\0")) throw refused(what, `${JSON.stringify(name)} contains the NUL character`, "leave it out");

@@ -60,9 +60,6 @@ describe.each(checks)("%s", (_, check) => {
     ["must be a string, not object; pass a non-empty string.", new String("order-1")],
     ["must be a string, not symbol; pass a non-empty string.", Symbol("order-1")],
     ["is empty; pass a non-empty string.", ""],
-    ["is 257 bytes long; shorten it to at most 256 bytes of UTF-8.", "x".repeat(257)],
-    ["is 258 bytes long; shorten it to at most 256 bytes of UTF-8.", "ü".repeat(129)],
-    ["is 1000000 bytes long; shorten it to at most 256 bytes of UTF-8.", "x".repeat(1_000_000)],
     ['"a\\u0000b" contains the NUL character; leave it out.', "a\0b"],
     ['"a\\ud83d" contains half a surrogate pair; pass well-formed Unicode text.', "a\ud83d"],
     ['"\\ude00a" contains half a surrogate pair; pass well-formed Unicode text.', "\ude00a"],
@@ -80,6 +77,23 @@ describe.each(checks)("%s", (_, check) => {
         expect(accepted).not.toContain("\0");
       }),
     );
+  });
+});
+
+describe("the longest id", () => {
+  test.each<[string, unknown]>([
+    ["is 257 bytes long; shorten it to at most 256 bytes of UTF-8.", "x".repeat(257)],
+    ["is 258 bytes long; shorten it to at most 256 bytes of UTF-8.", "ü".repeat(129)],
+    ["is 1000000 bytes long; shorten it to at most 256 bytes of UTF-8.", "x".repeat(1_000_000)],
+  ])("that may be chosen is 256 bytes: %s", (message, id) => {
+    expectRefused(() => checkName(id, "queue name"), message);
+    expectRefused(() => checkRootInstanceId(id), message);
+  });
+
+  test("that may be asked about is longer, because children's ids grow with every generation", () => {
+    const grandchild = `${"x".repeat(256)}::sub::2::sub::3`;
+    expect(checkInstanceId(grandchild)).toBe(grandchild);
+    expectRefused(() => checkInstanceId("x".repeat(4_097)), "is 4097 bytes long; shorten it to at most 4096 bytes of UTF-8.");
   });
 });
 

@@ -1,7 +1,9 @@
-// engine/duration.ts — milliseconds from a number or a short text.
+// duration.ts — milliseconds from a number or a short text.
 
-import { InvalidInputError } from "../errors.js";
-import type { Duration } from "./orchestration-context.js";
+import { InvalidInputError } from "./errors.js";
+
+/** Milliseconds, or a text such as `"500ms"`, `"30s"`, `"5m"`, `"2h"`, `"3d"`, `"1w"`. */
+export type Duration = number | string;
 
 const UNIT_MS: ReadonlyMap<string, number> = new Map([
   ["ms", 1],

@@ -1,0 +1,163 @@
+// client/wait.ts — waits until something is true of an instance: woken where the store can tell, polling where it cannot.
+//
+//   W1. It listens before it looks: what changes between the look and the pause is not lost.
+//   W2. One look at a time. Wakes that come during a look are answered by one more look, however many they are.
+//   W3. A wake is a hint. A slow timer looks again even if none comes.
+//   W4. A wait holds at most one timer, one watch and one listener on the caller's signal, and none once it is over.
+//   W5. The deadline never cuts a look short, so that a timeout of 0 still looks once. An abort does.
+//   W6. A look that fails with a transient error is repeated; any other error ends the wait.
+
+import type { Clock } from "../clock.js";
+import { AbortedError, ProviderError, TimeoutError } from "../errors.js";
+import { isObject, type OptionCheck } from "../options.js";
+import type { WakeSource } from "../provider/provider.js";
+
+/** How long to wait, and how to give up. */
+export interface WaitOptions {
+  /** 0 looks once. @default none: waits for ever */
+  readonly timeoutMs?: number;
+  /** Gives up the wait; the instance is not touched. */
+  readonly signal?: AbortSignal;
+}
+
+/** What may stand in WaitOptions, for `checkOptions`. */
+export const WAIT_OPTION_CHECKS: Readonly<Record<keyof WaitOptions, OptionCheck>> = Object.freeze({
+  timeoutMs: (value: unknown) =>
+    typeof value === "number" && value >= 0 ? null : "must be a number of milliseconds, 0 or more",
+  signal: isObject,
+});
+
+/** What every wait of one client has in common. */
+export interface Waiting {
+  readonly wake: WakeSource | null;
+  readonly clock: Clock;
+  /** The longest pause between two looks where there is no `wake`. */
+  readonly pollIntervalMs: number;
+}
+
+export interface Wait<T> extends WaitOptions {
+  readonly instanceId: string;
+  /** What is waited for, as it stands in messages: `the end of instance 'order-1'`. */
+  readonly what: string;
+  /** Looks once. Null: not yet. */
+  readonly look: () => Promise<T | null>;
+}
+
+/** Pauses between looks double from the first to the longest. */
+interface Pace {
+  readonly firstMs: number;
+  readonly longestMs: number;
+}
+
+/** Beside a wake source: rare enough to cost nothing, often enough that a lost wake is no outage. */
+const WOKEN: Pace = { firstMs: 1_000, longestMs: 5_000 };
+/** Without one: a short run is noticed at once, a long one costs ten looks a second at most. */
+const POLLING_FIRST_MS = 5;
+/** After a transient error: soon, because the wake may have been the last one; then ever more patient with the store. */
+const TROUBLED: Pace = { firstMs: 50, longestMs: 5_000 };
+
+/**
+ * Resolves to what `look` finds.
+ *
+ * @throws DUROXIDE_TIMEOUT; its cause is the store's error if the last look failed
+ * @throws DUROXIDE_ABORTED; its cause is the signal's reason
+ * @throws DUROXIDE_PROVIDER if the store fails for good
+ */
+export async function waitUntil<T>(waiting: Waiting, wait: Wait<T>): Promise<T> {
+  const { wake, clock } = waiting;
+  const deadline = clock.now() + (wait.timeoutMs ?? Number.POSITIVE_INFINITY);
+  const pace = wake === null ? { firstMs: POLLING_FIRST_MS, longestMs: waiting.pollIntervalMs } : WOKEN;
+  const bell = new Bell(clock);
+  let quietLooks = 0;
+  let failedLooks = 0;
+  const stopWatching = wake?.watchInstance(wait.instanceId, () => bell.ring()); // W1
+  try {
+    for (;;) {
+      bell.reset();
+      const seen = await unlessAborted(wait, () => lookOnce(wait));
+      if (seen.kind === "found") return seen.value;
+      const leftMs = deadline - clock.now();
+      if (leftMs <= 0) throw timedOut(wait, seen);
+      failedLooks = seen.kind === "failed" ? failedLooks + 1 : 0;
+      const pauseMs = seen.kind === "failed" ? pauseOf(TROUBLED, failedLooks - 1) : pauseOf(pace, quietLooks++);
+      await unlessAborted(wait, () => bell.rung(Math.min(pauseMs, leftMs))); // W3
+    }
+  } finally {
+    stopWatching?.();
+    bell.ring(); // W4: clears the timer of a pause that was given up.
+  }
+}
+
+type Seen<T> =
+  | { readonly kind: "found"; readonly value: T }
+  | { readonly kind: "nothing" }
+  | { readonly kind: "failed"; readonly error: ProviderError };
+
+async function lookOnce<T>(wait: Wait<T>): Promise<Seen<T>> {
+  try {
+    const value = await wait.look();
+    return value === null ? { kind: "nothing" } : { kind: "found", value };
+  } catch (error) {
+    if (error instanceof ProviderError && error.retryable) return { kind: "failed", error }; // W6
+    throw error;
+  }
+}
+
+function pauseOf(pace: Pace, earlierPauses: number): number {
+  return Math.min(pace.firstMs * 2 ** earlierPauses, pace.longestMs);
+}
+
+/** Wakes one sleeper. A ring that comes while nobody sleeps is kept for the next one (W2). */
+class Bell {
+  readonly #clock: Clock;
+  #isRung = false;
+  #wakeSleeper: (() => void) | null = null;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  ring(): void {
+    this.#isRung = true;
+    this.#wakeSleeper?.();
+    this.#wakeSleeper = null;
+  }
+
+  reset(): void {
+    this.#isRung = false;
+  }
+
+  /** Resolves when it rings, at once if it rang already, or when the time is up. */
+  rung(timeoutMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      if (this.#isRung) return resolve();
+      const timer = this.#clock.setTimer(timeoutMs, () => this.ring());
+      this.#wakeSleeper = () => {
+        timer.clear();
+        resolve();
+      };
+    });
+  }
+}
+
+/** As `step` does, or AbortedError as soon as the caller's signal fires. */
+function unlessAborted<R>(wait: Wait<unknown>, step: () => Promise<R>): Promise<R> {
+  const { signal } = wait;
+  if (signal === undefined) return step();
+  return new Promise((resolve, reject) => {
+    const giveUp = (): void =>
+      reject(new AbortedError(`Gave up waiting for ${wait.what}: the signal was aborted.`, { cause: signal.reason }));
+    if (signal.aborted) return giveUp();
+    signal.addEventListener("abort", giveUp, { once: true });
+    step()
+      .then(resolve, reject)
+      .finally(() => signal.removeEventListener("abort", giveUp));
+  });
+}
+
+function timedOut(wait: Wait<unknown>, seen: Seen<unknown>): TimeoutError {
+  return new TimeoutError(
+    `Waited ${wait.timeoutMs} ms in vain for ${wait.what}. Wait again, or look at the status of the instance.`,
+    seen.kind === "failed" ? { cause: seen.error } : undefined,
+  );
+}

@@ -1,0 +1,1 @@
+export { MemoryProvider, type MemoryProviderOptions } from "./memory-provider.js";

@@ -1,0 +1,131 @@
+// providers/memory/instance-record.ts — everything that the store holds under one instance id.
+//
+// A record comes into being with the first message to its id. That does not make the instance known: only `row` does,
+// and only an ack that carries both name and version writes it.
+
+import type { Event } from "../../history/event.js";
+import { INITIAL_EXECUTION_ID } from "../../history/event.js";
+import type { ContinueAsNew, StartOrchestration } from "../../history/work-item.js";
+import type { CapabilityFilter, SemVer, TurnCommit } from "../../provider/provider.js";
+import { ExecutionRecord } from "./execution-record.js";
+import { KvTables } from "./kv-tables.js";
+import { type Message, MessageList } from "./message-list.js";
+
+export interface InstanceRow {
+  name: string;
+  version: string;
+  currentExecutionId: number;
+  parentInstanceId: string | null;
+  customStatus: string | null;
+  customStatusVersion: number;
+}
+
+export interface InstanceLock {
+  readonly token: string;
+  lockedUntil: number;
+  /** The messages of this fetch. Those that arrive later are none of the lock holder's business. */
+  readonly batch: readonly Message[];
+}
+
+/** What the instance is a run of. */
+export interface Identity {
+  readonly name: string;
+  readonly version: string;
+}
+
+/** The version of an instance for which nobody has named one. */
+const UNKNOWN_VERSION = "unknown";
+
+export class InstanceRecord {
+  row: InstanceRow | null = null;
+  lock: InstanceLock | null = null;
+  readonly messages = new MessageList();
+  readonly executions = new Map<number, ExecutionRecord>();
+  readonly kv = new KvTables();
+  latestExecutionId = INITIAL_EXECUTION_ID;
+
+  constructor(readonly id: string) {}
+
+  get currentExecutionId(): number {
+    return this.row?.currentExecutionId ?? this.latestExecutionId;
+  }
+
+  get currentExecution(): ExecutionRecord | null {
+    return this.executions.get(this.currentExecutionId) ?? null;
+  }
+
+  isLocked(now: number): boolean {
+    return this.lock !== null && this.lock.lockedUntil > now;
+  }
+
+  /**
+   * An instance that has run is known by its row, or failing that by its history; a new one by its start.
+   * Null: nobody has said yet what this instance is.
+   */
+  identify(start: StartOrchestration | ContinueAsNew | null): Identity | null {
+    if (this.row !== null) return this.row;
+    for (let executionId = this.latestExecutionId; executionId >= INITIAL_EXECUTION_ID; executionId -= 1) {
+      const first = this.executions
+        .get(executionId)
+        ?.history()
+        .find((event) => event.type === "OrchestrationStarted");
+      if (first?.type === "OrchestrationStarted") return { name: first.name, version: first.version };
+    }
+    return start === null ? null : { name: start.orchestration, version: start.version ?? UNKNOWN_VERSION };
+  }
+
+  /** Whether a dispatcher with this filter can replay the current execution. */
+  isCompatibleWith(filter: CapabilityFilter | undefined): boolean {
+    const pinned = this.row === null ? null : (this.currentExecution?.pinnedVersion ?? null);
+    if (filter === undefined || pinned === null) return true;
+    const range = filter.supportedVersions[0];
+    return range !== undefined && compare(range.min, pinned) <= 0 && compare(pinned, range.max) <= 0;
+  }
+
+  appendHistory(executionId: number, events: readonly Event[], now: number): ExecutionRecord {
+    const execution = this.executions.get(executionId) ?? new ExecutionRecord(executionId, now);
+    this.executions.set(executionId, execution);
+    this.latestExecutionId = Math.max(this.latestExecutionId, executionId);
+    execution.append(events);
+    return execution;
+  }
+
+  /** Writes what a turn says of its own instance. The turn must have been checked. */
+  applyTurn(turn: TurnCommit, now: number): void {
+    this.#applyIdentity(turn);
+    const execution = this.appendHistory(turn.executionId, turn.events, now);
+    execution.apply(turn.metadata, now);
+    this.#applyCustomStatus(turn.events);
+    for (const event of turn.events) this.kv.apply(event);
+    if (turn.metadata.status !== undefined && !execution.isRunning) this.kv.merge();
+  }
+
+  #applyIdentity({ executionId, metadata }: TurnCommit): void {
+    const { orchestrationName: name, orchestrationVersion: version, parentInstanceId } = metadata;
+    if (name !== undefined && version !== undefined) {
+      this.row ??= {
+        name,
+        version,
+        currentExecutionId: executionId,
+        parentInstanceId: parentInstanceId ?? null,
+        customStatus: null,
+        customStatusVersion: 0,
+      };
+      this.row.name = name;
+      this.row.version = version;
+    }
+    if (this.row !== null) this.row.currentExecutionId = Math.max(this.row.currentExecutionId, executionId);
+  }
+
+  /** The last update of the turn counts; readers see one new version, however many there were. */
+  #applyCustomStatus(events: readonly Event[]): void {
+    const update = events.findLast((event) => event.type === "CustomStatusUpdated");
+    if (this.row === null || update?.type !== "CustomStatusUpdated") return;
+    this.row.customStatus = update.status;
+    this.row.customStatusVersion += 1;
+  }
+}
+
+function compare(a: SemVer, b: SemVer): number {
+  return a.major - b.major || a.minor - b.minor || a.patch - b.patch;
+}

@@ -1,0 +1,93 @@
+// providers/sqlite/history.ts — the events of the executions. Rows are inserted and read, never changed (P7).
+
+import { CodecError, messageOf, ProviderError } from "../../errors.js";
+import { decodeEvent, encodeEvent } from "../../history/codec.js";
+import type { Event } from "../../history/event.js";
+import type { Database } from "./database.js";
+import { isConstraintViolation } from "./driver-errors.js";
+import { checkEventIds } from "./refusals.js";
+import { toColumn } from "./text-column.js";
+import type { Transaction } from "./transaction.js";
+
+/** Fails where the id is taken in this execution: the key is unique. */
+export const insertEvent = `
+  INSERT INTO duroxide_history (instance_id, execution_id, event_id, event_type, event_data) VALUES (?, ?, ?, ?, ?)
+`;
+
+/** The events of one execution from a certain one on, ascending. */
+export const selectEvents = `
+  SELECT event_data FROM duroxide_history
+  WHERE instance_id = ? AND execution_id = ? AND event_id >= ?
+  ORDER BY event_id
+`;
+
+/** The newest execution that has an execution row; where none has, the first. */
+export const selectLatestExecution = `
+  SELECT COALESCE(MAX(execution_id), 1) AS execution_id FROM duroxide_executions WHERE instance_id = ?
+`;
+
+/** How the latest execution that has begun was started. */
+export const selectLatestStart = `
+  SELECT event_data FROM duroxide_history
+  WHERE instance_id = ? AND event_type = 'OrchestrationStarted'
+  ORDER BY execution_id DESC LIMIT 1
+`;
+
+interface EventRow {
+  readonly event_data: string;
+}
+
+/** @throws ProviderError "duplicate-event", "invalid" */
+export function appendEvents(
+  tx: Transaction,
+  operation: string,
+  instance: string,
+  executionId: number,
+  events: readonly Event[],
+): void {
+  checkEventIds(operation, events);
+  const instanceId = toColumn(instance);
+  for (const event of events) {
+    try {
+      tx.db.run(insertEvent, instanceId, executionId, event.eventId, event.type, encodeEvent(event));
+    } catch (error) {
+      if (!isConstraintViolation(error)) throw error;
+      const message = `Event id ${event.eventId} (${event.type}) is taken in this execution.`;
+      throw new ProviderError("duplicate-event", operation, message, { cause: error });
+    }
+  }
+}
+
+/** @throws CodecError */
+export function loadEvents(db: Database, instance: string, executionId: number, fromEventId = 0): readonly Event[] {
+  const rows = db.all<EventRow>(selectEvents, toColumn(instance), executionId, fromEventId);
+  return rows.map((row) => decodeEvent(row.event_data));
+}
+
+/** @throws ProviderError "corrupt" */
+export function readEvents(db: Database, operation: string, instance: string, executionId: number): readonly Event[] {
+  try {
+    return loadEvents(db, instance, executionId);
+  } catch (error) {
+    throw error instanceof CodecError ? corruptHistory(operation, instance, executionId, error) : error;
+  }
+}
+
+export function corruptHistory(
+  operation: string,
+  instance: string,
+  executionId: number,
+  cause: unknown,
+): ProviderError {
+  const message = `the history of '${instance}', execution ${executionId}, cannot be decoded: ${messageOf(cause)}`;
+  return new ProviderError("corrupt", operation, message, { cause });
+}
+
+export function latestExecution(db: Database, instance: string): number {
+  return db.get<{ readonly execution_id: number }>(selectLatestExecution, toColumn(instance))!.execution_id;
+}
+
+/** Text of the latest `OrchestrationStarted`, whichever execution's; null: the instance has never begun. */
+export function latestStart(db: Database, instance: string): string | null {
+  return db.get<EventRow>(selectLatestStart, toColumn(instance))?.event_data ?? null;
+}

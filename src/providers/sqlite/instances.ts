@@ -1,0 +1,276 @@
+// providers/sqlite/instances.ts — what is known of an instance and its executions beside their histories.
+//
+//   I1. An instance's row is written only by a turn that names both orchestration and version. An execution's row is
+//       written by every turn. Neither needs the other.
+//   I2. Without a row, an instance is known by its history; without history, by its start.
+
+import { decodeEvent, decodeWorkItem } from "../../history/codec.js";
+import type { ContinueAsNew, StartOrchestration, WorkItem } from "../../history/work-item.js";
+import { isStartLike } from "../../history/work-item.js";
+import type {
+  ExecutionState,
+  ExecutionStatus,
+  InstanceStats,
+  InstanceStatus,
+  TurnCommit,
+} from "../../provider/provider.js";
+import type { Database } from "./database.js";
+import { corruptHistory, latestExecution, latestStart } from "./history.js";
+import { kvValues } from "./kv.js";
+import { fromColumn, fromNullableColumn, toColumn, toNullableColumn } from "./text-column.js";
+import type { Transaction } from "./transaction.js";
+
+/** Creates the instance or renames it. The parent is set once; the current execution never goes back. */
+const upsertInstance = `
+  INSERT INTO duroxide_instances
+    (instance_id, orchestration_name, orchestration_version, current_execution_id, parent_instance_id, created_at, updated_at)
+  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6)
+  ON CONFLICT DO UPDATE SET
+    orchestration_name = excluded.orchestration_name,
+    orchestration_version = excluded.orchestration_version,
+    current_execution_id = MAX(current_execution_id, excluded.current_execution_id),
+    updated_at = excluded.updated_at
+`;
+
+/** Does nothing for an instance that is not known. */
+const advanceInstance = `
+  UPDATE duroxide_instances SET current_execution_id = MAX(current_execution_id, ?2), updated_at = ?3
+  WHERE instance_id = ?1
+`;
+
+const ensureExecution = `
+  INSERT INTO duroxide_executions (instance_id, execution_id, started_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING
+`;
+const setExecutionStatus = `
+  UPDATE duroxide_executions SET status = ?3, output = ?4, completed_at = ?5 WHERE instance_id = ?1 AND execution_id = ?2
+`;
+const pinExecution = `
+  UPDATE duroxide_executions SET pinned_major = ?3, pinned_minor = ?4, pinned_patch = ?5
+  WHERE instance_id = ?1 AND execution_id = ?2
+`;
+
+const setCustomStatus = `
+  UPDATE duroxide_instances SET custom_status = ?2, custom_status_version = custom_status_version + 1
+  WHERE instance_id = ?1
+`;
+const selectCustomStatus = `
+  SELECT custom_status, custom_status_version FROM duroxide_instances
+  WHERE instance_id = ? AND custom_status_version > ?
+`;
+
+const selectInstance = `
+  SELECT i.orchestration_name, i.orchestration_version, i.current_execution_id, i.custom_status,
+         i.custom_status_version, e.status, e.output
+  FROM duroxide_instances AS i
+  LEFT JOIN duroxide_executions AS e ON e.instance_id = i.instance_id AND e.execution_id = i.current_execution_id
+  WHERE i.instance_id = ?
+`;
+const selectExecution = `SELECT status, output FROM duroxide_executions WHERE instance_id = ? AND execution_id = ?`;
+
+/** Answers only where the instance is known. */
+const selectCurrentExecution = `
+  SELECT i.current_execution_id, e.status
+  FROM duroxide_instances AS i
+  LEFT JOIN duroxide_executions AS e ON e.instance_id = i.instance_id AND e.execution_id = i.current_execution_id
+  WHERE i.instance_id = ?
+`;
+
+/** The oldest start of the instance that is queued, visible or not. */
+const selectQueuedStart = `
+  SELECT work_item FROM duroxide_orchestrator_queue WHERE instance_id = ? AND is_start = 1 ORDER BY due_at, id LIMIT 1
+`;
+
+/** Whether the instance has run, or is about to. */
+const selectTrace = `
+  SELECT 1 FROM duroxide_instances WHERE instance_id = ?1
+  UNION ALL
+  SELECT 1 FROM duroxide_executions WHERE instance_id = ?1
+  UNION ALL
+  SELECT 1 FROM duroxide_orchestrator_queue WHERE instance_id = ?1 AND is_start = 1
+  LIMIT 1
+`;
+
+/** Sizes of the history in bytes, as stored. */
+const selectHistorySize = `
+  SELECT COUNT(*) AS events, COALESCE(SUM(OCTET_LENGTH(event_data)), 0) AS bytes
+  FROM duroxide_history WHERE instance_id = ? AND execution_id = ?
+`;
+const selectFirstEvent = `
+  SELECT event_data FROM duroxide_history WHERE instance_id = ? AND execution_id = ? ORDER BY event_id LIMIT 1
+`;
+
+/** What the instance is a run of. */
+export interface Identity {
+  readonly name: string;
+  readonly version: string;
+  readonly executionId: number;
+}
+
+/** Where nobody has named one. */
+const UNKNOWN = "unknown";
+
+interface InstanceRow {
+  readonly orchestration_name: string;
+  readonly orchestration_version: string;
+  readonly current_execution_id: number;
+  readonly custom_status: string | null;
+  readonly custom_status_version: number;
+  readonly status: ExecutionStatus | null;
+  readonly output: string | null;
+}
+
+/** Writes what a turn says of its instance and its execution, but for its events. */
+export function recordTurn(tx: Transaction, instance: string, { executionId, metadata }: TurnCommit): void {
+  const instanceId = toColumn(instance);
+  const { orchestrationName: name, orchestrationVersion: version, pinnedVersion: pin } = metadata;
+  if (name !== undefined && version !== undefined) {
+    const parent = toNullableColumn(metadata.parentInstanceId);
+    tx.db.run(upsertInstance, instanceId, toColumn(name), toColumn(version), executionId, parent, tx.now);
+  } else {
+    tx.db.run(advanceInstance, instanceId, executionId, tx.now);
+  }
+
+  recordExecution(tx, instance, executionId);
+  if (pin !== undefined) tx.db.run(pinExecution, instanceId, executionId, pin.major, pin.minor, pin.patch);
+  if (metadata.status !== undefined) {
+    const completedAt = metadata.status === "Running" ? null : tx.now;
+    const output = toNullableColumn(metadata.output);
+    tx.db.run(setExecutionStatus, instanceId, executionId, metadata.status, output, completedAt);
+  }
+}
+
+export function recordExecution(tx: Transaction, instance: string, executionId: number): void {
+  tx.db.run(ensureExecution, toColumn(instance), executionId, tx.now);
+}
+
+/** Readers see one new version. */
+export function recordCustomStatus(tx: Transaction, instance: string, status: string | null): void {
+  tx.db.run(setCustomStatus, toColumn(instance), toNullableColumn(status));
+}
+
+export function customStatus(
+  db: Database,
+  instance: string,
+  lastSeenVersion: number,
+): { readonly status: string | null; readonly version: number } | null {
+  const row = db.get<Pick<InstanceRow, "custom_status" | "custom_status_version">>(
+    selectCustomStatus,
+    toColumn(instance),
+    lastSeenVersion,
+  );
+  return row === undefined
+    ? null
+    : { status: fromNullableColumn(row.custom_status), version: row.custom_status_version };
+}
+
+/** Of an instance that is not known nobody can say that it is over: its activities run. */
+export function executionState(db: Database, instance: string, executionId: number): ExecutionState {
+  const row = db.get<Pick<InstanceRow, "current_execution_id" | "status">>(selectCurrentExecution, toColumn(instance));
+  if (row === undefined) return "running";
+  const isRunning = row.status === null || row.status === "Running";
+  return row.current_execution_id === executionId && isRunning ? "running" : "terminated";
+}
+
+/** Whether a start of this instance would be its second. */
+export function hasBegun(db: Database, instance: string): boolean {
+  return db.get(selectTrace, toColumn(instance)) !== undefined;
+}
+
+export function queuedStart(db: Database, instance: string): StartOrchestration | ContinueAsNew | null {
+  const row = db.get<{ readonly work_item: string }>(selectQueuedStart, toColumn(instance));
+  if (row === undefined) return null;
+  try {
+    const item = decodeWorkItem(row.work_item);
+    return isStartLike(item) ? item : null;
+  } catch {
+    return null; // It will never start anything.
+  }
+}
+
+/** Who an instance without a row is (I2). Null: nobody has said yet. */
+export function identify(db: Database, instance: string, messages: readonly WorkItem[]): Identity | null {
+  const start = latestStart(db, instance);
+  if (start !== null) return { ...nameIn(start), executionId: latestExecution(db, instance) };
+  const first = messages.find(isStartLike);
+  if (first === undefined) return null;
+  return {
+    name: first.orchestration,
+    version: first.version ?? UNKNOWN,
+    executionId: latestExecution(db, instance),
+  };
+}
+
+/** A start that cannot be decoded says that there was one; whoever reads the history will hear why. */
+function nameIn(startEvent: string): Pick<Identity, "name" | "version"> {
+  try {
+    const event = decodeEvent(startEvent);
+    if (event.type === "OrchestrationStarted") return { name: event.name, version: event.version };
+  } catch {
+    // Reported with the history.
+  }
+  return { name: UNKNOWN, version: UNKNOWN };
+}
+
+export function instanceStatus(db: Database, instance: string): InstanceStatus | null {
+  const row = db.get<InstanceRow>(selectInstance, toColumn(instance));
+  if (row !== undefined) {
+    return {
+      status: row.status ?? "Pending",
+      orchestrationName: fromColumn(row.orchestration_name),
+      orchestrationVersion: fromColumn(row.orchestration_version),
+      executionId: row.current_execution_id,
+      output: fromNullableColumn(row.output),
+      customStatus: fromNullableColumn(row.custom_status),
+      customStatusVersion: row.custom_status_version,
+    };
+  }
+  const start = queuedStart(db, instance);
+  const identity = identify(db, instance, start === null ? [] : [start]);
+  if (identity === null) return null;
+  const execution = db.get<Pick<InstanceRow, "status" | "output">>(
+    selectExecution,
+    toColumn(instance),
+    identity.executionId,
+  );
+  return {
+    status: execution?.status ?? "Pending",
+    orchestrationName: identity.name,
+    orchestrationVersion: identity.version,
+    executionId: identity.executionId,
+    output: fromNullableColumn(execution?.output ?? null),
+    customStatus: null,
+    customStatusVersion: 0,
+  };
+}
+
+/** Of the current execution. Null where the instance is not known. */
+export function instanceStats(db: Database, instance: string): InstanceStats | null {
+  const instanceId = toColumn(instance);
+  const row = db.get<InstanceRow>(selectInstance, instanceId);
+  if (row === undefined) return null;
+  const size = db.get<{ readonly events: number; readonly bytes: number }>(
+    selectHistorySize,
+    instanceId,
+    row.current_execution_id,
+  )!;
+  const values = [...kvValues(db, instance).values()];
+  return {
+    historyEventCount: size.events,
+    historySizeBytes: size.bytes,
+    queuePendingCount: carriedMessages(db, instance, row.current_execution_id),
+    kvUserKeyCount: values.length,
+    kvTotalValueBytes: values.reduce((sum, value) => sum + Buffer.byteLength(value), 0),
+  };
+}
+
+/** Messages that continue-as-new brought along, and that the history begins with. */
+function carriedMessages(db: Database, instance: string, executionId: number): number {
+  const row = db.get<{ readonly event_data: string }>(selectFirstEvent, toColumn(instance), executionId);
+  if (row === undefined) return 0;
+  try {
+    const first = decodeEvent(row.event_data);
+    return first.type === "OrchestrationStarted" ? (first.carryForwardEvents?.length ?? 0) : 0;
+  } catch (error) {
+    throw corruptHistory("getInstanceStats", instance, executionId, error);
+  }
+}

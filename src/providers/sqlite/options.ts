@@ -1,0 +1,70 @@
+// providers/sqlite/options.ts — what a user may choose about a SQLite store.
+
+import { randomUUID } from "node:crypto";
+import { type Clock, systemClock } from "../../clock.js";
+import { InvalidOptionsError } from "../../errors.js";
+import { checkOptions, integerBetween, isFunction, isObject, oneOf } from "../../options.js";
+
+/** What a commit survives. `full`: a power cut. `process-crash`: the end of the process, but not a power cut. */
+export type SqliteDurability = "full" | "process-crash";
+
+export interface SqliteOptions {
+  /** @default "full" */
+  readonly durability?: SqliteDurability;
+  /** How long an operation waits while another process writes, before it fails as `transient`. @default 5000 */
+  readonly busyTimeoutMs?: number;
+  /**
+   * How often a waiting provider looks whether another process has changed the file. 0: never, for a file that only
+   * this process uses. Changes of this process are seen at once, whatever it says. @default 50
+   */
+  readonly crossProcessPollMs?: number;
+  /** The file grows no larger; what would need more fails as `transient` and changes nothing. @default no limit */
+  readonly maxDatabaseBytes?: number;
+  /** @default the system's clock */
+  readonly clock?: Clock;
+  /** Where lock tokens come from. @default random UUIDs */
+  readonly newId?: () => string;
+}
+
+export interface SqliteSettings {
+  readonly durability: SqliteDurability;
+  readonly busyTimeoutMs: number;
+  readonly crossProcessPollMs: number;
+  readonly maxDatabaseBytes: number | null;
+  readonly clock: Clock;
+  readonly newId: () => string;
+}
+
+export const SQLITE_DEFAULTS: SqliteSettings = Object.freeze({
+  /** An acknowledged turn that is lost is the one thing that durable execution must not do. */
+  durability: "full",
+  /** Longer than a checkpoint of another process takes on a slow disk, shorter than the locks of a turn. */
+  busyTimeoutMs: 5_000,
+  /** Twenty looks a second at a counter in shared memory are not measurable; 50 ms are not noticeable. */
+  crossProcessPollMs: 50,
+  /** The disk is the limit. */
+  maxDatabaseBytes: null,
+  clock: systemClock,
+  newId: randomUUID,
+});
+
+const LONGEST_WAIT_MS = 3_600_000;
+/** Less does not hold the empty schema and a few turns. */
+const SMALLEST_DATABASE_BYTES = 1_048_576;
+
+/** @throws InvalidOptionsError */
+export function resolveOptions(file: unknown, options: SqliteOptions | undefined): SqliteSettings {
+  if (typeof file !== "string" || file === "") {
+    throw new InvalidOptionsError(`SqliteProvider.open: the file must be a path or ":memory:", not ${String(file)}.`);
+  }
+  checkOptions("SqliteProvider.open", options, {
+    durability: oneOf("full", "process-crash"),
+    busyTimeoutMs: integerBetween(0, LONGEST_WAIT_MS),
+    crossProcessPollMs: integerBetween(0, LONGEST_WAIT_MS),
+    maxDatabaseBytes: integerBetween(SMALLEST_DATABASE_BYTES, Number.MAX_SAFE_INTEGER),
+    clock: isObject,
+    newId: isFunction,
+  });
+  const given = Object.entries(options ?? {}).filter(([, value]) => value !== undefined);
+  return { ...SQLITE_DEFAULTS, ...Object.fromEntries(given) };
+}

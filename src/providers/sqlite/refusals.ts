@@ -1,0 +1,32 @@
+// providers/sqlite/refusals.ts — what the store refuses to write, and how it says so.
+
+import { ProviderError } from "../../errors.js";
+import type { Event } from "../../history/event.js";
+import type { WorkItem } from "../../history/work-item.js";
+
+export function checkEventIds(operation: string, events: readonly Event[]): void {
+  for (const { eventId, type } of events) {
+    if (Number.isSafeInteger(eventId) && eventId >= 1) continue;
+    throw new ProviderError("invalid", operation, `${type} has event id ${eventId}; ids are integers from 1 on.`);
+  }
+}
+
+export function checkOrchestratorItem(operation: string, item: WorkItem): void {
+  if (item.type !== "ActivityExecute") return;
+  throw new ProviderError("invalid", operation, "ActivityExecute belongs into the worker queue.");
+}
+
+export function checkWorkerItem(operation: string, item: WorkItem): void {
+  if (item.type === "ActivityExecute") return;
+  throw new ProviderError("invalid", operation, `${item.type} belongs into the orchestrator queue.`);
+}
+
+export function checkCompletion(operation: string, item: WorkItem): void {
+  if (item.type === "ActivityCompleted" || item.type === "ActivityFailed") return;
+  throw new ProviderError("invalid", operation, `${item.type} is not the completion of an activity.`);
+}
+
+export function lockLost(operation: string, lockToken: string): ProviderError {
+  const message = `Invalid lock token '${lockToken}': unknown, expired or taken over. Nothing was written; fetch again.`;
+  return new ProviderError("lock-lost", operation, message);
+}

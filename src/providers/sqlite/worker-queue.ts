@@ -1,0 +1,245 @@
+// providers/sqlite/worker-queue.ts — the activities to run, in the order in which they were scheduled.
+//
+//   W1. A row is handed out when nothing holds it, its tag is wanted and its session is open to the caller.
+//   W2. Removing a held row takes the work away from whoever holds it: the token is then unknown.
+//   W3. A row that cannot be decoded is set aside for good, counted, and stands in nobody's way.
+
+import { messageOf, unreachable } from "../../errors.js";
+import { decodeWorkItem, encodeWorkItem } from "../../history/codec.js";
+import type { ActivityExecute, OrchestratorItem } from "../../history/work-item.js";
+import type {
+  AbandonOptions,
+  ExecutionState,
+  FetchWorkOptions,
+  LockedWorkItem,
+  ScheduledId,
+  TagFilter,
+} from "../../provider/provider.js";
+import type { Database } from "./database.js";
+import { executionState } from "./instances.js";
+import { enqueueMessage } from "./orchestrator-queue.js";
+import { lockLost } from "./refusals.js";
+import { claimSession, touchSession } from "./sessions.js";
+import { fromColumn, toColumn, toNullableColumn } from "./text-column.js";
+import type { Transaction } from "./transaction.js";
+
+const insertActivity = `
+  INSERT INTO duroxide_worker_queue
+    (instance_id, execution_id, activity_id, tag, session_id, enqueued_at, work_item)
+  VALUES (?, ?, ?, ?, ?, ?, ?)
+`;
+
+/** Whether a lock or a delay is over. */
+export const selectEndedHold = `SELECT 1 FROM duroxide_worker_queue WHERE held_until <= ? LIMIT 1`;
+
+/** The token stays: its worker may still abandon what nobody has taken since. */
+export const releaseEndedHolds = `UPDATE duroxide_worker_queue SET held_until = NULL WHERE held_until <= ?`;
+
+/** The oldest activity with this tag that belongs to no session. */
+export const selectOldest = `
+  SELECT id, session_id FROM duroxide_worker_queue
+  WHERE held_until IS NULL AND tag IS ? AND session_id IS NULL
+  ORDER BY id LIMIT 1
+`;
+
+/** The oldest activity with this tag that belongs to no session, or to one that nobody else holds. */
+export const selectOldestForOwner = `
+  SELECT id, session_id FROM duroxide_worker_queue AS q
+  WHERE held_until IS NULL AND tag IS ?1
+    AND NOT EXISTS (
+      SELECT 1 FROM duroxide_sessions AS s
+      WHERE s.session_id = q.session_id AND s.owner_id <> ?2 AND s.locked_until > ?3
+    )
+  ORDER BY id LIMIT 1
+`;
+
+/** The tags that have ready work, each found by one step in the index. */
+export const selectReadyTags = `
+  WITH RECURSIVE ready (tag) AS (
+    SELECT MIN(tag) FROM duroxide_worker_queue WHERE held_until IS NULL AND tag IS NOT NULL
+    UNION ALL
+    SELECT (SELECT MIN(q.tag) FROM duroxide_worker_queue AS q WHERE q.held_until IS NULL AND q.tag > ready.tag)
+    FROM ready WHERE ready.tag IS NOT NULL
+  )
+  SELECT tag FROM ready WHERE tag IS NOT NULL
+`;
+
+export const takeActivity = `
+  UPDATE duroxide_worker_queue SET lock_token = ?2, held_until = ?3, attempt_count = attempt_count + 1
+  WHERE id = ?1
+  RETURNING attempt_count, work_item
+`;
+
+const setAside = `UPDATE duroxide_worker_queue SET lock_token = NULL, held_until = ?2 WHERE id = ?1`;
+
+/** Only while the lock is live. */
+export const deleteTaken = `
+  DELETE FROM duroxide_worker_queue WHERE lock_token = ? AND held_until > ? RETURNING session_id
+`;
+
+/** Also for an expired lock, as long as nobody has taken the row since. */
+export const abandonTaken = `
+  UPDATE duroxide_worker_queue SET lock_token = NULL, held_until = ?2, attempt_count = MAX(0, attempt_count - ?3)
+  WHERE lock_token = ?1
+`;
+
+/** Only while the lock is live. */
+export const renewTaken = `
+  UPDATE duroxide_worker_queue SET held_until = ?3
+  WHERE lock_token = ?1 AND held_until > ?2
+  RETURNING instance_id, execution_id, session_id
+`;
+
+export const deleteActivity = `
+  DELETE FROM duroxide_worker_queue WHERE instance_id = ? AND execution_id = ? AND activity_id = ?
+`;
+
+/** When the passing of time alone frees an activity, or a session. */
+export const selectNextRelease = `
+  SELECT MIN(at) AS at FROM (
+    SELECT MIN(held_until) AS at FROM duroxide_worker_queue WHERE held_until > ?1
+    UNION ALL
+    SELECT MIN(locked_until) AS at FROM duroxide_sessions WHERE locked_until > ?1
+  )
+`;
+
+/** Later than any clock shows: the row is kept for whoever wants to look into it. */
+const NEVER = Number.MAX_SAFE_INTEGER;
+
+interface Candidate {
+  readonly id: number;
+  readonly session_id: string | null;
+}
+
+export function enqueueActivity(tx: Transaction, item: ActivityExecute): void {
+  tx.db.run(
+    insertActivity,
+    toColumn(item.instance),
+    item.executionId,
+    item.id,
+    toNullableColumn(item.tag),
+    toNullableColumn(item.sessionId),
+    tx.now,
+    encodeWorkItem(item),
+  );
+  tx.effects.readyActivities += 1;
+}
+
+/** Whether a fetch may find something: a look that takes no lock. */
+export function mayHaveActivity(db: Database, options: FetchWorkOptions, now: number): boolean {
+  return oldestActivity(db, options, now) !== null || db.get(selectEndedHold, now) !== undefined;
+}
+
+export function fetchActivity(tx: Transaction, options: FetchWorkOptions): LockedWorkItem | null {
+  releaseHeld(tx);
+  for (;;) {
+    const candidate = oldestActivity(tx.db, options, tx.now);
+    if (candidate === null) return null;
+    const taken = take(tx, candidate, options);
+    if (taken !== null) return taken;
+  }
+}
+
+export function ackActivity(tx: Transaction, lockToken: string, completion: OrchestratorItem | null): void {
+  const row = tx.db.get<{ readonly session_id: string | null }>(deleteTaken, lockToken, tx.now);
+  if (row === undefined) throw lockLost("ackWorkItem", lockToken);
+  touchSession(tx, row.session_id);
+  if (completion !== null) enqueueMessage(tx, completion);
+}
+
+export function abandonActivity(tx: Transaction, lockToken: string, options: AbandonOptions): void {
+  const heldUntil = options.delayMs !== undefined && options.delayMs > 0 ? tx.timeIn(options.delayMs) : null;
+  const abandoned = tx.db.run(abandonTaken, lockToken, heldUntil, options.ignoreAttempt ? 1 : 0);
+  if (heldUntil === null) tx.effects.readyActivities += abandoned;
+  else tx.effects.activityAt(heldUntil);
+}
+
+export function renewActivity(tx: Transaction, lockToken: string, extendForMs: number): ExecutionState {
+  const row = tx.db.get<{
+    readonly instance_id: string;
+    readonly execution_id: number;
+    readonly session_id: string | null;
+  }>(renewTaken, lockToken, tx.now, tx.timeIn(extendForMs));
+  if (row === undefined) throw lockLost("renewWorkItemLock", lockToken);
+  touchSession(tx, row.session_id);
+  return executionState(tx.db, fromColumn(row.instance_id), row.execution_id);
+}
+
+export function cancelActivity(tx: Transaction, { instance, executionId, id }: ScheduledId): void {
+  tx.db.run(deleteActivity, toColumn(instance), executionId, id); // W2
+}
+
+/** When an activity may become ready by the passing of time, after a look at `since` found none. */
+export function nextActivityAt(db: Database, since: number): number | null {
+  return db.get<{ readonly at: number | null }>(selectNextRelease, since)?.at ?? null;
+}
+
+function releaseHeld(tx: Transaction): void {
+  if (tx.db.get(selectEndedHold, tx.now) === undefined) return;
+  tx.effects.readyActivities += tx.db.run(releaseEndedHolds, tx.now);
+}
+
+function oldestActivity(db: Database, options: FetchWorkOptions, now: number): Candidate | null {
+  let oldest: Candidate | null = null;
+  for (const tag of wantedTags(db, options.tagFilter ?? { kind: "default-only" })) {
+    const candidate =
+      options.session === undefined
+        ? db.get<Candidate>(selectOldest, tag)
+        : db.get<Candidate>(selectOldestForOwner, tag, toColumn(options.session.ownerId), now);
+    if (candidate !== undefined && (oldest === null || candidate.id < oldest.id)) oldest = candidate;
+  }
+  return oldest;
+}
+
+/** As columns. Null is the tag of work without a tag. */
+function wantedTags(db: Database, filter: TagFilter): readonly (string | null)[] {
+  switch (filter.kind) {
+    case "default-only":
+      return [null];
+    case "tags":
+      return filter.tags.map(toColumn);
+    case "default-and":
+      return [null, ...filter.tags.map(toColumn)];
+    case "any":
+      return [null, ...db.all<{ readonly tag: string }>(selectReadyTags).map((row) => row.tag)];
+    case "none":
+      return [];
+    default:
+      return unreachable(filter);
+  }
+}
+
+/** Null where the row cannot be decoded. */
+function take(tx: Transaction, { id, session_id }: Candidate, options: FetchWorkOptions): LockedWorkItem | null {
+  const lockToken = tx.newToken();
+  const lockedUntil = tx.timeIn(options.lockTimeoutMs);
+  const row = tx.db.get<{ readonly attempt_count: number; readonly work_item: string }>(
+    takeActivity,
+    id,
+    lockToken,
+    lockedUntil,
+  )!;
+  const item = decodeActivity(row.work_item);
+  if (item instanceof Error) {
+    tx.db.run(setAside, id, NEVER); // W3
+    tx.effects.warnings.push(`Activity row ${id} cannot be decoded and is set aside: ${messageOf(item)}`);
+    return null;
+  }
+  if (session_id !== null && options.session !== undefined) claimSession(tx, session_id, options.session);
+  tx.effects.activityAt(lockedUntil);
+  return {
+    item,
+    lockToken,
+    attemptCount: row.attempt_count,
+    executionState: executionState(tx.db, item.instance, item.executionId),
+  };
+}
+
+function decodeActivity(text: string): ActivityExecute | Error {
+  try {
+    const item = decodeWorkItem(text);
+    return item.type === "ActivityExecute" ? item : new TypeError(`${item.type} is no activity`);
+  } catch (error) {
+    return error instanceof Error ? error : new TypeError(messageOf(error));
+  }
+}

@@ -1,0 +1,65 @@
+// runtime/activity-call.ts — the call of a user's activity: text in, completion out, whatever the user's code does.
+//
+//   C1. A call never rejects: a throw of anything, a bad input and a result that JSON cannot carry are failures.
+
+import type { Client } from "../client/client.js";
+import type { ActivityDefinition } from "../define.js";
+import { messageOf } from "../errors.js";
+import { activityFailed } from "../history/error-details.js";
+import { decodePayload, encodePayload } from "../history/payload.js";
+import type { ActivityExecute } from "../history/work-item.js";
+import type { ActivityRef, Fact } from "../observer.js";
+import { validateAsync } from "../schema.js";
+import type { ActivityContext, ActivityTrace } from "./activity-context.js";
+import type { ActivityCompletion } from "./held-work-item.js";
+
+/** Runs the activity to its end. Never rejects (C1). */
+export async function callActivity(
+  definition: ActivityDefinition,
+  context: ActivityContext,
+  item: ActivityExecute,
+): Promise<ActivityCompletion> {
+  const { instance, executionId, id } = item;
+  const what = `activity '${item.name}'`;
+  try {
+    const input = await validateAsync(definition.input, decodePayload(item.input), `input of ${what}`);
+    const output = await definition.run(context, input);
+    await validateAsync(definition.output, output, `output of ${what}`);
+    const result = encodePayload(output, `output of ${what}`);
+    return { type: "ActivityCompleted", instance, executionId, id, result };
+  } catch (error) {
+    return { type: "ActivityFailed", instance, executionId, id, details: activityFailed(messageOf(error)) };
+  }
+}
+
+/** Whom a work item is for and who works on it. */
+export function activityRef(item: ActivityExecute, attempt: number, workerId: string): ActivityRef {
+  return {
+    instanceId: item.instance,
+    executionId: item.executionId,
+    orchestrationName: item.orchestrationName ?? "unknown",
+    orchestrationVersion: item.orchestrationVersion ?? "unknown",
+    activityName: item.name,
+    activityId: item.id,
+    workerId,
+    attempt,
+    tag: item.tag ?? null,
+    sessionId: item.sessionId ?? null,
+  };
+}
+
+export function activityContext(
+  ref: ActivityRef,
+  signal: AbortSignal,
+  client: Client,
+  emit: (fact: Fact) => void,
+): ActivityContext {
+  const idempotencyKey = `${ref.instanceId}:${ref.executionId}:${ref.activityId}`;
+  return { ...ref, idempotencyKey, signal, client, trace: traceOf(ref, emit) };
+}
+
+function traceOf(ref: ActivityRef, emit: (fact: Fact) => void): ActivityTrace {
+  const at = (level: keyof ActivityTrace) => (message: string) =>
+    emit({ type: "trace", source: "activity", level, message, ref });
+  return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
+}

@@ -1,0 +1,37 @@
+// runtime/activity-context.ts — what an activity knows about its call, and how it learns that it is no longer wanted.
+
+import type { Client } from "../client/client.js";
+
+/** Writes to the log, with the call it belongs to. */
+export interface ActivityTrace {
+  debug(message: string): void;
+  info(message: string): void;
+  warn(message: string): void;
+  error(message: string): void;
+}
+
+/** What an activity knows about its call. */
+export interface ActivityContext {
+  readonly instanceId: string;
+  readonly executionId: number;
+  readonly orchestrationName: string;
+  readonly orchestrationVersion: string;
+  readonly activityName: string;
+  /** Names this call within its execution. */
+  readonly activityId: number;
+  /**
+   * The same for every attempt of this call and for no other call: hand it to whoever offers idempotency keys.
+   * `<instance>:<execution>:<activity id>`
+   */
+  readonly idempotencyKey: string;
+  /** 1 for the first try; counts crashes, lost locks and abandons, not the orchestration's own retries. */
+  readonly attempt: number;
+  readonly workerId: string;
+  readonly sessionId: string | null;
+  readonly tag: string | null;
+  /** Aborted when the result is no longer wanted. Its reason is an ActivityCancelledError that says why. */
+  readonly signal: AbortSignal;
+  /** A client on the same store. */
+  readonly client: Client;
+  readonly trace: ActivityTrace;
+}

@@ -1,0 +1,135 @@
+// runtime/activity-run.ts — one run of an activity: started, perhaps interrupted, delivered or given up.
+//
+//   A1. Once interrupted, whatever the activity still does or answers is ignored for good.
+//   A2. The activity hears of it through its signal, and has the grace period to come to an end; then it is detached:
+//       JavaScript cannot stop it, but its slot is free.
+//   A3. An item is removed without a completion only where the store has said that its execution is over.
+//   A4. An activity that has answered is no longer interrupted: its result is on its way.
+
+import type { Client } from "../client/client.js";
+import type { ActivityDefinition } from "../define.js";
+import { ActivityCancelledError, unreachable } from "../errors.js";
+import type { ErrorDetails } from "../history/error-details.js";
+import type { ActivityExecute } from "../history/work-item.js";
+import type { ActivityRef, Fact } from "../observer.js";
+import { activityContext, activityRef, callActivity } from "./activity-call.js";
+import type { ActivityCompletion, HeldWorkItem, Withdrawal } from "./held-work-item.js";
+import type { RuntimeServices } from "./services.js";
+
+export type Interruption = Withdrawal | "shutdown";
+
+const NOT_STORED: ErrorDetails = Object.freeze({
+  category: "infrastructure",
+  operation: "ackWorkItem",
+  message: "the store did not take the completion; the activity will be run again",
+  retryable: true,
+});
+
+type RunEnd = Pick<Extract<Fact, { type: "activity-ended" }>, "outcome" | "details">;
+
+export class ActivityRun {
+  readonly #services: RuntimeServices;
+  readonly #held: HeldWorkItem;
+  readonly #ref: ActivityRef;
+  readonly #cancellation = new AbortController();
+  readonly #interrupted: Promise<null>;
+  #resolveInterrupted: (value: null) => void = () => {};
+  #interruption: Interruption | null = null;
+  #hasAnswered = false;
+  #endGrace: () => void = () => {};
+
+  constructor(services: RuntimeServices, held: HeldWorkItem, workerId: string) {
+    this.#services = services;
+    this.#held = held;
+    this.#ref = activityRef(held.item, held.attempt, workerId);
+    this.#interrupted = new Promise((resolve) => {
+      this.#resolveInterrupted = resolve;
+    });
+    held.listen((why) => this.interrupt(why));
+  }
+
+  get item(): ActivityExecute {
+    return this.#held.item;
+  }
+
+  /** Resolves when the slot is free again. */
+  async run(definition: ActivityDefinition, client: Client): Promise<void> {
+    const { clock, emit } = this.#services;
+    const startedAt = clock.now();
+    emit({ type: "activity-started", ref: this.#ref });
+    const context = activityContext(this.#ref, this.#cancellation.signal, client, emit);
+    const call = callActivity(definition, context, this.#held.item);
+    const answer = await Promise.race([call, this.#interrupted]);
+    if (answer === null || this.#interruption !== null) {
+      const end = await this.#windDown(call); // A1
+      emit({ type: "activity-ended", ref: this.#ref, durationMs: clock.now() - startedAt, ...end });
+    } else {
+      this.#hasAnswered = true;
+      const durationMs = clock.now() - startedAt;
+      const end = await this.#deliver(answer);
+      emit({ type: "activity-ended", ref: this.#ref, durationMs, ...end });
+    }
+  }
+
+  /** The first interruption counts. A shutdown also cuts the grace period of an earlier one short. */
+  interrupt(why: Interruption): void {
+    if (this.#hasAnswered) return; // A4
+    if (why === "shutdown") this.#endGrace();
+    if (this.#interruption !== null) return;
+    this.#interruption = why;
+    this.#cancellation.abort(cancellationError(this.#ref, why)); // A2
+    this.#resolveInterrupted(null);
+  }
+
+  async #deliver(completion: ActivityCompletion): Promise<RunEnd> {
+    const ackEnd = await this.#held.ack(completion);
+    if (ackEnd === "abandoned") return { outcome: "abandoned", details: NOT_STORED };
+    if (ackEnd !== "acked") return { outcome: ackEnd, details: null };
+    return completion.type === "ActivityCompleted"
+      ? { outcome: "success", details: null }
+      : { outcome: "failed", details: completion.details };
+  }
+
+  async #windDown(call: Promise<ActivityCompletion>): Promise<RunEnd> {
+    if (this.#interruption === "shutdown") {
+      await this.#held.abandon({ ignoreAttempt: true });
+      return { outcome: "abandoned", details: null };
+    }
+    const hasEnded = await this.#endsWithinGrace(call);
+    if (!hasEnded) {
+      const graceMs = this.#services.options.activityCancellationGraceMs;
+      this.#services.emit({ type: "activity-detached", ref: this.#ref, graceMs });
+    }
+    if (this.#interruption === "terminated") await this.#held.ack(null); // A3
+    return { outcome: this.#interruption === "lock-lost" ? "lock-lost" : "cancelled", details: null };
+  }
+
+  #endsWithinGrace(call: Promise<ActivityCompletion>): Promise<boolean> {
+    const { clock, options } = this.#services;
+    return new Promise((resolve) => {
+      const end = (hasEnded: boolean): void => {
+        timer.clear();
+        resolve(hasEnded);
+      };
+      const timer = clock.setTimer(options.activityCancellationGraceMs, () => end(false));
+      this.#endGrace = () => end(false);
+      void call.then(() => end(true));
+    });
+  }
+}
+
+function cancellationError(ref: ActivityRef, why: Interruption): ActivityCancelledError {
+  const activity = `Activity '${ref.activityName}' of instance '${ref.instanceId}'`;
+  switch (why) {
+    case "terminated":
+      return new ActivityCancelledError("cancelled", `${activity} is not wanted any more: its execution is over.`);
+    case "cancelled":
+      return new ActivityCancelledError("cancelled", `${activity} was cancelled by its orchestration.`);
+    case "lock-lost":
+      return new ActivityCancelledError("lock-lost", `${activity} has lost its lock: another worker may run it again.`);
+    case "shutdown":
+      return new ActivityCancelledError("shutdown", `${activity} is given back: this runtime is shutting down.`);
+    default:
+      return unreachable(why);
+  }
+}

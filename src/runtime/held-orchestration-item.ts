@@ -1,0 +1,89 @@
+// runtime/held-orchestration-item.ts — an instance that is ours: from its fetch until its turn is committed, given back
+// or taken away.
+//
+//   H1. The lock is kept alive until the item is released.
+//   H2. A storage problem never fails an orchestration: what cannot be committed is given back, and tried again later.
+//   H3. An ack that fails after it took effect is repeated too, and then finds the lock gone: that is the end of it.
+
+import { sleep } from "../clock.js";
+import { ProviderError } from "../errors.js";
+import type { AbandonOptions, LockedOrchestrationItem, OrchestrationItem, TurnCommit } from "../provider/provider.js";
+import { keepLock } from "./lock-renewal.js";
+import type { RuntimeServices } from "./services.js";
+
+export type AckEnd =
+  | { readonly kind: "acked" }
+  | { readonly kind: "lock-lost" }
+  | { readonly kind: "failed"; readonly error: unknown };
+
+const ACK_RETRIES = 5;
+const FIRST_RETRY_MS = 10;
+
+export class HeldOrchestrationItem {
+  readonly item: OrchestrationItem;
+  readonly attempt: number;
+  readonly #services: RuntimeServices;
+  readonly #lockToken: string;
+  readonly #holder: string;
+  readonly #stopRenewing: () => void;
+  #isLost = false;
+
+  constructor(services: RuntimeServices, locked: LockedOrchestrationItem, holder: string) {
+    const { clock, options, provider } = services;
+    this.item = locked.item;
+    this.attempt = locked.attemptCount;
+    this.#services = services;
+    this.#lockToken = locked.lockToken;
+    this.#holder = holder;
+    this.#stopRenewing = keepLock({
+      clock,
+      lockTimeoutMs: options.orchestratorLockTimeoutMs,
+      renewalBufferMs: options.orchestratorLockRenewalBufferMs,
+      renew: () => provider.renewOrchestrationItemLock(locked.lockToken, options.orchestratorLockTimeoutMs),
+      onLost: () => {
+        this.#isLost = true;
+      },
+    });
+  }
+
+  /** Commits the turn; what may pass by itself is tried a few times more. */
+  async ack(commit: TurnCommit): Promise<AckEnd> {
+    for (let retries = 0; ; retries += 1) {
+      const end = await this.#tryAck(commit);
+      if (end.kind !== "failed" || !mayPass(end.error) || retries === ACK_RETRIES) return end;
+      if (this.#isLost) return { kind: "lock-lost" };
+      await sleep(this.#services.clock, FIRST_RETRY_MS * 2 ** retries);
+    }
+  }
+
+  /** Gives the item back. If not even that succeeds, others get it when the lock expires. */
+  async abandon(options: AbandonOptions): Promise<void> {
+    const { provider, emit, options: runtime } = this.#services;
+    this.release();
+    try {
+      await provider.abandonOrchestrationItem(this.#lockToken, options);
+    } catch (error) {
+      emit({ type: "loop-failed", loop: this.#holder, error, retryInMs: runtime.orchestratorLockTimeoutMs });
+    }
+  }
+
+  /** Stops keeping the lock. */
+  release(): void {
+    this.#stopRenewing();
+  }
+
+  async #tryAck(commit: TurnCommit): Promise<AckEnd> {
+    try {
+      await this.#services.provider.ackOrchestrationItem(this.#lockToken, commit);
+      return { kind: "acked" };
+    } catch (error) {
+      const isLost = error instanceof ProviderError && error.kind === "lock-lost";
+      return isLost ? { kind: "lock-lost" } : { kind: "failed", error };
+    }
+  }
+}
+
+/** What a provider did not classify may pass, too. */
+function mayPass(error: unknown): boolean {
+  return !(error instanceof ProviderError) || error.retryable;
+}

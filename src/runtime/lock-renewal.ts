@@ -1,0 +1,59 @@
+// runtime/lock-renewal.ts — keeps one lock alive while its work is in progress.
+//
+//   L1. Only "lock-lost" means that the lock is gone. Any other failure is retried until the lock must have expired.
+//   L2. After `stop` nothing is renewed and nobody is called.
+
+import type { Clock, Timer } from "../clock.js";
+import { ProviderError } from "../errors.js";
+
+export interface LockRenewal<T> {
+  readonly clock: Clock;
+  readonly lockTimeoutMs: number;
+  readonly renewalBufferMs: number;
+  /** Renews once, for `lockTimeoutMs` from now. */
+  readonly renew: () => Promise<T>;
+  /** Told what the provider answered. */
+  readonly onRenewed?: (answer: T) => void;
+  /** Told once, when the lock is gone for certain. */
+  readonly onLost: () => void;
+}
+
+/** How long before a retry of a renewal that failed for a passing reason. */
+const RETRY_AFTER_MS = 200;
+
+/** Half the lock's life, or earlier if the buffer asks for it; never as late as its end. */
+export function renewalIntervalMs(lockTimeoutMs: number, renewalBufferMs: number): number {
+  return Math.max(1, Math.floor(Math.min(lockTimeoutMs / 2, Math.max(lockTimeoutMs - renewalBufferMs, 1))));
+}
+
+/** Starts renewing. Returns the way to stop. */
+export function keepLock<T>(renewal: LockRenewal<T>): () => void {
+  const { clock, lockTimeoutMs } = renewal;
+  const intervalMs = renewalIntervalMs(lockTimeoutMs, renewal.renewalBufferMs);
+  let isStopped = false;
+  let liveUntil = clock.now() + lockTimeoutMs;
+  let timer: Timer = clock.setTimer(intervalMs, renewOnce);
+
+  function renewOnce(): void {
+    const askedAt = clock.now();
+    renewal.renew().then(
+      (answer) => {
+        if (isStopped) return;
+        liveUntil = askedAt + lockTimeoutMs;
+        timer = clock.setTimer(intervalMs, renewOnce);
+        renewal.onRenewed?.(answer);
+      },
+      (error: unknown) => {
+        if (isStopped) return;
+        const isLost = error instanceof ProviderError && error.kind === "lock-lost";
+        if (isLost || clock.now() >= liveUntil) renewal.onLost(); // L1
+        else timer = clock.setTimer(Math.min(RETRY_AFTER_MS, intervalMs), renewOnce);
+      },
+    );
+  }
+
+  return () => {
+    isStopped = true; // L2
+    timer.clear();
+  };
+}

@@ -1,0 +1,149 @@
+// runtime/metric-family.ts — counters, gauges and histograms by label, and their text for Prometheus.
+//
+//   F1. A family holds a bounded number of series. Labels beyond it are counted together, every one as `other`: a metric
+//       may become coarse, but never a leak.
+
+interface Series<V> {
+  readonly labels: readonly string[];
+  value: V;
+}
+
+const MOST_SERIES = 1_000;
+const OVERFLOW_LABEL = "other";
+
+abstract class MetricFamily<V> {
+  readonly name: string;
+  readonly #help: string;
+  readonly #labelNames: readonly string[];
+  readonly #series = new Map<string, Series<V>>();
+
+  constructor(name: string, help: string, labelNames: readonly string[]) {
+    this.name = name;
+    this.#help = help;
+    this.#labelNames = labelNames;
+  }
+
+  protected abstract readonly kind: "counter" | "gauge" | "histogram";
+  protected abstract empty(): V;
+  /** The lines of one series; `labelled` writes a sample's name with its labels and a few more. */
+  protected abstract samples(value: V, labelled: Labelled): string[];
+
+  /** The text exposition of the whole family; nothing while there are no series. */
+  lines(): string[] {
+    if (this.#series.size === 0) return [];
+    const samples = [...this.#series.values()].flatMap(({ labels, value }) =>
+      this.samples(value, (suffix, extra) => `${this.name}${suffix}${this.#labelText(labels, extra)}`),
+    );
+    return [`# HELP ${this.name} ${this.#help}`, `# TYPE ${this.name} ${this.kind}`, ...samples];
+  }
+
+  protected series(labels: readonly string[]): Series<V> {
+    const key = labels.join("\u0000");
+    const known = this.#series.get(key);
+    if (known !== undefined) return known;
+    if (this.#series.size >= MOST_SERIES) {
+      const other = labels.map(() => OVERFLOW_LABEL); // F1
+      return this.#series.get(other.join("\u0000")) ?? this.#add(other);
+    }
+    return this.#add(labels);
+  }
+
+  #add(labels: readonly string[]): Series<V> {
+    const series: Series<V> = { labels, value: this.empty() };
+    this.#series.set(labels.join("\u0000"), series);
+    return series;
+  }
+
+  #labelText(labels: readonly string[], extra: string | null): string {
+    const pairs = labels.map((label, index) => `${this.#labelNames[index]}="${escapeLabel(label)}"`);
+    if (extra !== null) pairs.push(extra);
+    return pairs.length === 0 ? "" : `{${pairs.join(",")}}`;
+  }
+}
+
+type Labelled = (suffix: string, extra: string | null) => string;
+
+/** Only ever grows. */
+export class Counter extends MetricFamily<number> {
+  protected override readonly kind = "counter";
+
+  add(labels: readonly string[], by = 1): void {
+    this.series(labels).value += by;
+  }
+
+  protected override empty(): number {
+    return 0;
+  }
+
+  protected override samples(value: number, labelled: Labelled): string[] {
+    return [`${labelled("", null)} ${value}`];
+  }
+}
+
+/** The last value that was set; without labels. */
+export class Gauge extends MetricFamily<number> {
+  protected override readonly kind = "gauge";
+
+  constructor(name: string, help: string) {
+    super(name, help, []);
+    this.set(0);
+  }
+
+  get value(): number {
+    return this.series([]).value;
+  }
+
+  set(value: number): void {
+    this.series([]).value = value;
+  }
+
+  protected override empty(): number {
+    return 0;
+  }
+
+  protected override samples(value: number, labelled: Labelled): string[] {
+    return [`${labelled("", null)} ${value}`];
+  }
+}
+
+interface Distribution {
+  /** By bucket, not yet cumulative; the last one has no upper bound. */
+  readonly counts: number[];
+  sum: number;
+}
+
+/** Counts values by upper bounds. */
+export class Histogram extends MetricFamily<Distribution> {
+  protected override readonly kind = "histogram";
+  readonly #bounds: readonly number[];
+
+  constructor(name: string, help: string, labelNames: readonly string[], bounds: readonly number[]) {
+    super(name, help, labelNames);
+    this.#bounds = bounds;
+  }
+
+  observe(labels: readonly string[], value: number): void {
+    const distribution = this.series(labels).value;
+    const bucket = this.#bounds.findIndex((bound) => value <= bound);
+    distribution.counts[bucket === -1 ? this.#bounds.length : bucket]! += 1;
+    distribution.sum += value;
+  }
+
+  protected override empty(): Distribution {
+    return { counts: new Array<number>(this.#bounds.length + 1).fill(0), sum: 0 };
+  }
+
+  protected override samples({ counts, sum }: Distribution, labelled: Labelled): string[] {
+    let total = 0;
+    const buckets = counts.map((count, index) => {
+      total += count;
+      const bound = this.#bounds[index];
+      return `${labelled("_bucket", `le="${bound === undefined ? "+Inf" : bound}"`)} ${total}`;
+    });
+    return [...buckets, `${labelled("_sum", null)} ${sum}`, `${labelled("_count", null)} ${total}`];
+  }
+}
+
+function escapeLabel(text: string): string {
+  return text.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n");
+}

@@ -1,0 +1,164 @@
+// runtime/orchestration-dispatcher.ts — runs orchestrations: many small loops, each one fetch → turn → commit.
+//
+//   D1. Whatever is fetched is committed, given back, or taken away from us. Nothing that user code does ends a loop.
+//   D2. An execution is kept warm only after its turn was committed; whatever else happens, it is forgotten.
+//   D3. Facts are told after the commit. Activities of this process that a turn cancelled hear of it then, too.
+//   D4. After `stopFetching` no new turn is begun: what a late fetch still brings is given back, uncounted.
+
+import { setMaxListeners } from "node:events";
+import { messageOf, ProviderError, unreachable } from "../errors.js";
+import type { ScheduledId } from "../provider/provider.js";
+import { HeldOrchestrationItem } from "./held-orchestration-item.js";
+import { OrchestrationTurn, type TurnDecision } from "./orchestration-turn.js";
+import type { RuntimeServices } from "./services.js";
+import { runSlot } from "./slot-loop.js";
+import { unregisteredDelayMs } from "./unregistered-backoff.js";
+import { WarmInstances } from "./warm-instances.js";
+
+export interface OrchestrationDispatcherHooks {
+  /** A committed turn has cancelled these. */
+  readonly onActivitiesCancelled: (ids: readonly ScheduledId[]) => void;
+}
+
+type Commit = Extract<TurnDecision, { kind: "commit" }>;
+type Abandon = Extract<TurnDecision, { kind: "abandon" }>;
+
+export class OrchestrationDispatcher {
+  readonly #services: RuntimeServices;
+  readonly #hooks: OrchestrationDispatcherHooks;
+  readonly #warm: WarmInstances;
+  readonly #turn: OrchestrationTurn;
+  readonly #stopping = new AbortController();
+  #drained: Promise<void> = Promise.resolve();
+
+  constructor(services: RuntimeServices, hooks: OrchestrationDispatcherHooks) {
+    this.#services = services;
+    this.#hooks = hooks;
+    this.#warm = new WarmInstances(services.options.warmCacheBytes);
+    this.#turn = new OrchestrationTurn(services, this.#warm);
+    setMaxListeners(0, this.#stopping.signal); // One for every slot that waits.
+  }
+
+  start(): void {
+    const { options, runtimeId } = this.#services;
+    const slots = Array.from({ length: options.orchestrationConcurrency }, (_, index) => `orch-${index}-${runtimeId}`);
+    this.#drained = Promise.all(slots.map((slot) => this.#runLoop(slot))).then(() => {});
+  }
+
+  /** Ends the waits for work. Turns in progress are finished, their locks kept. */
+  stopFetching(): void {
+    this.#stopping.abort();
+  }
+
+  /** Resolves when, after `stopFetching`, the last turn in progress is over. */
+  drained(): Promise<void> {
+    return this.#drained;
+  }
+
+  #runLoop(slot: string): Promise<void> {
+    return runSlot({
+      name: slot,
+      clock: this.#services.clock,
+      emit: this.#services.emit,
+      stopping: this.#stopping.signal,
+      minPollIntervalMs: this.#services.options.minPollIntervalMs,
+      step: () => this.#step(slot),
+    });
+  }
+
+  async #step(slot: string): Promise<"worked" | "idle"> {
+    const { provider, options } = this.#services;
+    const locked = await provider.fetchOrchestrationItem({
+      lockTimeoutMs: options.orchestratorLockTimeoutMs,
+      pollTimeoutMs: options.longPollTimeoutMs,
+      capability: { supportedVersions: [options.supportedReplayVersions] },
+      dispatcherId: slot,
+      warm: this.#warm.marks,
+      signal: this.#stopping.signal,
+    });
+    if (locked === null) return "idle";
+    const held = new HeldOrchestrationItem(this.#services, locked, slot);
+    try {
+      await this.#handle(slot, held);
+    } finally {
+      held.release();
+    }
+    return "worked";
+  }
+
+  async #handle(slot: string, held: HeldOrchestrationItem): Promise<void> {
+    if (this.#stopping.signal.aborted) return this.#abandon(held, SHUTTING_DOWN); // D4
+    const fetchedAt = this.#services.clock.now();
+    const decision = await this.#decide(slot, held);
+    switch (decision.kind) {
+      case "commit":
+        return this.#commit(held, decision, fetchedAt);
+      case "abandon":
+        return this.#abandon(held, decision);
+      default:
+        return unreachable(decision);
+    }
+  }
+
+  /** What fails here is the store, or a bug of ours: given back either way, and poison if it never passes. D1 */
+  async #decide(slot: string, held: HeldOrchestrationItem): Promise<TurnDecision> {
+    const { item, attempt } = held;
+    try {
+      return await this.#turn.decide({ item, attemptCount: attempt });
+    } catch (error) {
+      const decision = this.#storeFailed(attempt, error);
+      if (!(error instanceof ProviderError)) {
+        this.#services.emit({ type: "loop-failed", loop: slot, error, retryInMs: decision.delayMs });
+      }
+      return decision;
+    }
+  }
+
+  async #commit(held: HeldOrchestrationItem, decision: Commit, fetchedAt: number): Promise<void> {
+    const end = await held.ack(decision.commit);
+    switch (end.kind) {
+      case "acked":
+        return this.#committed(held, decision, this.#services.clock.now() - fetchedAt);
+      case "lock-lost":
+        return this.#services.emit({ type: "turn-lock-lost", instanceId: held.item.instance });
+      case "failed":
+        return this.#abandon(held, this.#storeFailed(held.attempt, end.error));
+      default:
+        return unreachable(end);
+    }
+  }
+
+  #committed(held: HeldOrchestrationItem, decision: Commit, durationMs: number): void {
+    const { emit } = this.#services;
+    const { commit, turn, live, facts } = decision;
+    if (live !== null) this.#warm.put(live); // D2
+    if (commit.cancelledActivities.length > 0) this.#hooks.onActivitiesCancelled(commit.cancelledActivities); // D3
+    if (turn !== null) {
+      const { ref, isWarm, initiatedBy } = turn;
+      if (initiatedBy !== null) emit({ type: "orchestration-started", ref, initiatedBy });
+      const counts = { newEvents: commit.events.length, messages: held.item.messages.length };
+      emit({ type: "turn-committed", ref, durationMs, ...counts, isWarm });
+    }
+    for (const fact of facts) emit(fact);
+  }
+
+  async #abandon(held: HeldOrchestrationItem, decision: Abandon): Promise<void> {
+    const { why, message, delayMs, countsAttempt } = decision;
+    await held.abandon({ ...(delayMs > 0 ? { delayMs } : {}), ...(countsAttempt ? {} : { ignoreAttempt: true }) });
+    const { item, attempt } = held;
+    this.#services.emit({ type: "turn-abandoned", instanceId: item.instance, why, attempt, delayMs, message });
+  }
+
+  #storeFailed(attempt: number, error: unknown): Abandon {
+    const delayMs = unregisteredDelayMs(this.#services.options.unregisteredBackoff, attempt);
+    return { kind: "abandon", why: "store-failed", message: messageOf(error), delayMs, countsAttempt: true };
+  }
+}
+
+const SHUTTING_DOWN: Abandon = {
+  kind: "abandon",
+  why: "shutdown",
+  message: "This runtime is shutting down.",
+  delayMs: 0,
+  countsAttempt: false,
+};

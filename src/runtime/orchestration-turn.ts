@@ -1,0 +1,320 @@
+// runtime/orchestration-turn.ts — what becomes of one fetched orchestration item. Decides everything, commits nothing.
+//
+//   T1. The order of the questions: can the history be read? is the instance over? is it hopeless (poison)? can we run
+//       it (version, registration)? So stale messages never poison an instance that has ended.
+//   T2. A warm execution goes on only from the very event it remembers. Otherwise it is forgotten, and history decides.
+//   T3. Whatever fails an instance without its code having a say goes through the same commit as any other failure:
+//       what is in flight is cancelled, the parent is told, and a successor that never ran is an execution of its own.
+
+import { Execution } from "../engine/execution.js";
+import type { OrchestrationHandler, TraceLevel, TurnOutcome } from "../engine/turn.js";
+import { unreachable } from "../errors.js";
+import { encodeEvent } from "../history/codec.js";
+import { type ErrorDetails, nondeterminism } from "../history/error-details.js";
+import type { Fact, OrchestrationRef } from "../observer.js";
+import type { LockedOrchestrationItem, OrchestrationItem, TurnCommit } from "../provider/provider.js";
+import { ExecutionLedger } from "./execution-ledger.js";
+import { type ExecutionStart, startedPayload } from "./execution-start.js";
+import { failedTurn } from "./failed-turn.js";
+import { classifyBatch, type MessageBatch } from "./message-batch.js";
+import { answerCollisions, routeToParent } from "./parent-route.js";
+import { corruptHistoryCommit, corruptHistoryDetails, poisonDetails } from "./poison.js";
+import { formatSemVer, isWithin, parseSemVer } from "./semver.js";
+import type { RuntimeServices } from "./services.js";
+import { emptyCommit, turnCommit } from "./turn-commit.js";
+import { dropped, recordTurn } from "./turn-facts.js";
+import { throughTurnGate } from "./turn-gate.js";
+import { findBreach } from "./turn-limits.js";
+import { unregisteredDelayMs } from "./unregistered-backoff.js";
+import type { LiveExecution, WarmInstances } from "./warm-instances.js";
+
+export type TurnDecision = Commit | Abandon;
+
+interface Commit {
+  readonly kind: "commit";
+  readonly commit: TurnCommit;
+  /** The turn of an orchestration, where there was one. */
+  readonly turn: TurnTaken | null;
+  /** What else the commit means for observers. */
+  readonly facts: readonly Fact[];
+  /** To be kept until the next turn, where there is one to come. */
+  readonly live: LiveExecution | null;
+}
+
+interface TurnTaken {
+  readonly ref: OrchestrationRef;
+  readonly isWarm: boolean;
+  /** Null: the execution had begun before. */
+  readonly initiatedBy: ExecutionStart["initiatedBy"] | null;
+}
+
+interface Abandon {
+  readonly kind: "abandon";
+  readonly why: Extract<Fact, { type: "turn-abandoned" }>["why"];
+  readonly message: string;
+  readonly delayMs: number;
+  readonly countsAttempt: boolean;
+}
+
+type Workable = Extract<MessageBatch, { kind: "start" | "resume" }>;
+
+/** One item that can be advanced: whose it is, what is known of it, what has arrived. */
+interface Subject {
+  readonly item: OrchestrationItem;
+  readonly attempt: number;
+  readonly batch: Workable;
+  readonly ledger: ExecutionLedger;
+  readonly executionId: number;
+  readonly start: ExecutionStart | null;
+  readonly name: string;
+  /** Null: the registry decides. */
+  readonly version: string | null;
+}
+
+/** Why this runtime cannot run it. */
+interface Obstacle {
+  readonly why: "incompatible-version" | "unregistered";
+  readonly message: string;
+}
+
+/** Before another, perhaps newer, process may look at what this one cannot read. */
+const UNREADABLE_DELAY_MS = 1_000;
+/** Recorded where an execution was pinned to no version: the registry decides. */
+const NO_VERSION = "0.0.0";
+const UNKNOWN_VERSION = "unknown";
+
+export class OrchestrationTurn {
+  readonly #services: RuntimeServices;
+  readonly #warm: WarmInstances;
+
+  constructor(services: RuntimeServices, warm: WarmInstances) {
+    this.#services = services;
+    this.#warm = warm;
+  }
+
+  /** The instance is no longer among the warm ones, whatever is decided. */
+  async decide({ item, attemptCount: attempt }: Omit<LockedOrchestrationItem, "lockToken">): Promise<TurnDecision> {
+    const recalled = this.#warm.take(item.instance);
+    if (item.historyError !== null) return this.#unreadable(item, attempt);
+    const live = recalled !== null && isAt(recalled, item) ? recalled : null; // T2
+    if (live === null && item.isWarm) {
+      const message = "The history goes on where this runtime's memory does not; it will be read from the beginning.";
+      return { kind: "abandon", why: "stale-cache", message, delayMs: 0, countsAttempt: false };
+    }
+    const ledger = live?.ledger ?? new ExecutionLedger(item.instance, item.history);
+    const batch = classifyBatch(item.messages, item.executionId, ledger);
+    switch (batch.kind) {
+      case "between-executions":
+        return this.#postpone("awaiting-continuation", attempt, "The next execution has not started yet.");
+      case "ended":
+      case "never-started":
+        return this.#consume(item, batch);
+      case "start":
+        return this.#advance(newExecution(item, attempt, batch), null);
+      case "resume":
+        return this.#advance(sameExecution(item, attempt, batch, ledger), live);
+      default:
+        return unreachable(batch);
+    }
+  }
+
+  async #consume(
+    item: OrchestrationItem,
+    batch: Extract<MessageBatch, { kind: "ended" | "never-started" }>,
+  ): Promise<TurnDecision> {
+    const answers = await answerCollisions(this.#services.provider, item.instance, batch.collisions);
+    const why = batch.kind === "ended" ? "instance-ended" : "instance-never-started";
+    return {
+      kind: "commit",
+      commit: emptyCommit(item.executionId, answers),
+      facts: dropped(item.instance, why, item.messages.length),
+      turn: null,
+      live: null,
+    };
+  }
+
+  async #advance(subject: Subject, live: LiveExecution | null): Promise<TurnDecision> {
+    const { registry, options } = this.#services;
+    const incompatible = live === null ? this.#incompatibility(subject) : null;
+    const resolved = live === null ? registry.resolveOrchestration(subject.name, subject.version) : null;
+    const obstacle = incompatible ?? (live === null && resolved === null ? unregistered(subject) : null);
+    const version = resolved?.version ?? subject.version ?? UNKNOWN_VERSION;
+    const ref = refOf(subject, version);
+    if (subject.attempt > options.maxAttempts) return this.#poison(subject, ref, obstacle);
+    if (obstacle !== null) {
+      if (obstacle.why === "unregistered") return this.#postpone(obstacle.why, subject.attempt, obstacle.message);
+      return { kind: "abandon", ...obstacle, delayMs: UNREADABLE_DELAY_MS, countsAttempt: true };
+    }
+    const execution = live?.execution ?? this.#execution(subject, ref, resolved!.handler);
+    const nowMs = this.#services.clock.now();
+    const outcome = await throughTurnGate(() => execution.turn({ nowMs, messages: subject.batch.messages }));
+    const breach = findBreach(outcome, options.limits);
+    if (breach !== null) return this.#fail(subject, ref, breach);
+    const goesOn = outcome.result.kind === "waiting";
+    const decision = await this.#commit(subject, ref, outcome, live !== null);
+    return goesOn ? { ...decision, live: { execution, ledger: subject.ledger } } : decision;
+  }
+
+  #execution(subject: Subject, ref: OrchestrationRef, handler: OrchestrationHandler): Execution {
+    const { newId, emit } = this.#services;
+    const { item, start } = subject;
+    return new Execution({
+      instance: item.instance,
+      executionId: subject.executionId,
+      handler,
+      history: start === null ? item.history : [],
+      started: start === null ? null : startedPayload(start, ref.orchestrationVersion),
+      kvSnapshot: item.kvSnapshot,
+      newGuid: newId,
+      trace: (level: TraceLevel, message: string) =>
+        emit({ type: "trace", source: "orchestration", level, message, ref }),
+    });
+  }
+
+  async #commit(subject: Subject, ref: OrchestrationRef, outcome: TurnOutcome, isWarm: boolean): Promise<Commit> {
+    const { provider } = this.#services;
+    const { item, batch, executionId } = subject;
+    const link = subject.start === null ? subject.ledger.parent : subject.start.parent;
+    const isOver = outcome.result.kind !== "waiting";
+    const parent = link !== null && isOver ? await routeToParent(provider, link) : null;
+    const answers = await answerCollisions(provider, item.instance, batch.collisions);
+    const identity = { instance: item.instance, executionId, name: subject.name, version: ref.orchestrationVersion };
+    return {
+      kind: "commit",
+      commit: turnCommit({ ...identity, parent }, outcome, answers),
+      facts: [
+        ...dropped(item.instance, "duplicate-start", batch.ignoredStarts),
+        ...recordTurn(ref, subject.ledger, outcome),
+      ],
+      turn: { ref, isWarm, initiatedBy: subject.start?.initiatedBy ?? null },
+      live: null,
+    };
+  }
+
+  /** T3 */
+  #fail(subject: Subject, ref: OrchestrationRef, details: ErrorDetails): Promise<Commit> {
+    const { start, ledger, executionId } = subject;
+    const outcome = failedTurn({
+      instance: subject.item.instance,
+      executionId,
+      nowMs: this.#services.clock.now(),
+      details,
+      ledger,
+      started: start === null ? null : startedPayload(start, ref.orchestrationVersion),
+    });
+    return this.#commit(subject, ref, outcome, false);
+  }
+
+  async #poison(subject: Subject, ref: OrchestrationRef, obstacle: Obstacle | null): Promise<TurnDecision> {
+    const { item, executionId } = subject;
+    const attempts = { attemptCount: subject.attempt, maxAttempts: this.#services.options.maxAttempts };
+    const details =
+      obstacle?.why === "incompatible-version"
+        ? nondeterminism(obstacle.message)
+        : poisonDetails(item, executionId, attempts, obstacle?.message ?? null);
+    return withPoisonFact(await this.#fail(subject, ref, details), item.instance, details);
+  }
+
+  /** Another process may be able to read it; after too many attempts nobody is. */
+  async #unreadable(item: OrchestrationItem, attempt: number): Promise<TurnDecision> {
+    const { provider, options, clock } = this.#services;
+    const batch = classifyBatch(item.messages, item.executionId, new ExecutionLedger(item.instance));
+    const status = (await provider.getInstanceStatus(item.instance))?.status;
+    if (status === "Completed" || status === "Failed") {
+      const collisions = batch.kind === "between-executions" ? [] : batch.collisions;
+      const contents = { messages: item.messages, ignoredStarts: 0, collisions };
+      return this.#consume(item, { kind: "ended", ...contents }); // T1
+    }
+    if (attempt <= options.maxAttempts) {
+      const message = `The history cannot be read: ${item.historyError}`;
+      return { kind: "abandon", why: "corrupt-history", message, delayMs: UNREADABLE_DELAY_MS, countsAttempt: true };
+    }
+    const attempts = { attemptCount: attempt, maxAttempts: options.maxAttempts };
+    if (batch.kind === "start" && batch.start.initiatedBy === "continueAsNew") {
+      const successor = newExecution(item, attempt, batch); // T3
+      const details = corruptHistoryDetails(item, successor.executionId, attempts);
+      const ref = refOf(successor, successor.version ?? UNKNOWN_VERSION);
+      return withPoisonFact(await this.#fail(successor, ref, details), item.instance, details);
+    }
+    const details = corruptHistoryDetails(item, item.executionId, attempts);
+    const commit = corruptHistoryCommit(item, details, clock.now());
+    const facts = [unreadableEnded(item, details)];
+    return withPoisonFact({ kind: "commit", commit, facts, turn: null, live: null }, item.instance, details);
+  }
+
+  #incompatibility({ ledger, start, name }: Subject): Obstacle | null {
+    if (start !== null || ledger.started === null) return null;
+    const pinned = parseSemVer(ledger.started.duroxideVersion);
+    const range = this.#services.options.supportedReplayVersions;
+    if (pinned === null || isWithin(pinned, range)) return null;
+    const supported = `${formatSemVer(range.min)} to ${formatSemVer(range.max)}`;
+    return {
+      why: "incompatible-version",
+      message: `incompatible version: orchestration '${name}' is pinned to engine ${formatSemVer(pinned)}, but this runtime replays ${supported}.`,
+    };
+  }
+
+  #postpone(why: "unregistered" | "awaiting-continuation", attempt: number, message: string): TurnDecision {
+    const delayMs = unregisteredDelayMs(this.#services.options.unregisteredBackoff, attempt);
+    return { kind: "abandon", why, message, delayMs, countsAttempt: true };
+  }
+}
+
+/** Whether the execution in memory stands exactly where the store does. */
+function isAt({ execution, ledger }: LiveExecution, item: OrchestrationItem): boolean {
+  const [newest, remembered] = [item.history.at(-1), execution.lastEvent];
+  if (newest === undefined || remembered === null || execution.executionId !== item.executionId) return false;
+  const expectedEvents = item.isWarm ? 1 : ledger.eventCount;
+  return item.history.length === expectedEvents && encodeEvent(newest) === encodeEvent(remembered);
+}
+
+function newExecution(
+  item: OrchestrationItem,
+  attempt: number,
+  batch: Extract<MessageBatch, { kind: "start" }>,
+): Subject {
+  const { start } = batch;
+  const ledger = new ExecutionLedger(item.instance);
+  const { executionId, name, version } = start;
+  return { item, attempt, batch, ledger, executionId, start, name, version };
+}
+
+function sameExecution(
+  item: OrchestrationItem,
+  attempt: number,
+  batch: Extract<MessageBatch, { kind: "resume" }>,
+  ledger: ExecutionLedger,
+): Subject {
+  const name = ledger.started?.name ?? item.orchestrationName;
+  const recorded = ledger.started?.version ?? item.version;
+  const version = recorded === NO_VERSION ? null : recorded;
+  return { item, attempt, batch, ledger, executionId: item.executionId, start: null, name, version };
+}
+
+function unregistered({ name, version }: Subject): Obstacle {
+  const label = `orchestration '${name}' ${version === null ? "(latest version)" : `version ${version}`}`;
+  return {
+    why: "unregistered",
+    message: `The ${label} is not registered here. Register it with a runtime on this store.`,
+  };
+}
+
+function refOf(subject: Subject, version: string): OrchestrationRef {
+  return {
+    instanceId: subject.item.instance,
+    executionId: subject.executionId,
+    orchestrationName: subject.name,
+    orchestrationVersion: version,
+  };
+}
+
+/** All that can be told of an execution whose history is unreadable. */
+function unreadableEnded(item: OrchestrationItem, details: ErrorDetails): Fact {
+  const { instance: instanceId, executionId, orchestrationName, version: orchestrationVersion } = item;
+  const ref = { instanceId, executionId, orchestrationName, orchestrationVersion };
+  return { type: "orchestration-ended", ref, ending: "failed", details, durationMs: 0, historyEvents: 0, turns: 0 };
+}
+
+function withPoisonFact(decision: Commit, instanceId: string, details: ErrorDetails): Commit {
+  return { ...decision, facts: [...decision.facts, { type: "orchestration-poisoned", instanceId, details }] };
+}

@@ -1,0 +1,172 @@
+// runtime/runtime.ts — one process's share of the work: takes turns of orchestrations, runs activities, until told to stop.
+//
+//   R1. What is started is stopped: `shutdown` awaits every loop, and nothing of the runtime outlives it.
+//   R2. Stopping takes no longer than it must: it ends with the last piece of work, and after the grace period gives the
+//       rest back, so that others can take it at once.
+//   R3. Nothing is lost by stopping, or by dying instead: all there is to know is in the store.
+
+import { Client } from "../client/client.js";
+import { sleep } from "../clock.js";
+import type { ActivityDefinition, OrchestrationDefinition } from "../define.js";
+import { guardRejections } from "../engine/rejection-guard.js";
+import { InvalidOptionsError } from "../errors.js";
+import { ENGINE_VERSION } from "../history/event.js";
+import { type Observer, ObserverStream } from "../observer.js";
+import { checkOptions, integerBetween, isObject, type OptionCheck } from "../options.js";
+import { instrument } from "../provider/kit/instrumented-provider.js";
+import type { Provider } from "../provider/provider.js";
+import { Metrics } from "./metrics.js";
+import { type ResolvedRuntimeOptions, type RuntimeOptions, resolveRuntimeOptions } from "./options.js";
+import { OrchestrationDispatcher } from "./orchestration-dispatcher.js";
+import { Registry } from "./registry.js";
+import type { RuntimeServices } from "./services.js";
+import { systemActivities } from "./system-activities.js";
+import { WorkerDispatcher } from "./worker-dispatcher.js";
+
+/** What a runtime runs, and where; and how, if the defaults do not suit. */
+export interface RuntimeStart extends RuntimeOptions {
+  /** Stays the caller's: close it after the runtime. */
+  readonly provider: Provider;
+  readonly orchestrations?: readonly OrchestrationDefinition[];
+  readonly activities?: readonly ActivityDefinition[];
+  /** More of both, from elsewhere. */
+  readonly registry?: Registry;
+}
+
+/** `drained`: all work in progress was finished. `forced`: the rest was given back for others to do. */
+export type ShutdownOutcome = "drained" | "forced";
+
+/** A store that does not answer must not keep a process from ending. */
+const FORCED_TIMEOUT_MS = 5_000;
+const RUNTIME_ID_LENGTH = 8;
+
+/**
+ * Runs orchestrations and activities. Any number of runtimes, in any number of processes, may share one store.
+ *
+ * @example
+ * await using runtime = await Runtime.start({ provider, orchestrations: [checkout], activities: [reserve, charge] });
+ */
+export class Runtime implements AsyncDisposable {
+  readonly id: string;
+  readonly registry: Registry;
+  /** Counts what happens here. */
+  readonly metrics: Metrics;
+  readonly #services: RuntimeServices;
+  readonly #observers: ObserverStream;
+  readonly #orchestrations: OrchestrationDispatcher;
+  readonly #workers: WorkerDispatcher;
+  readonly #releaseGuard: () => void;
+  #shutdown: Promise<ShutdownOutcome> | null = null;
+
+  private constructor(provider: Provider, registry: Registry, options: ResolvedRuntimeOptions) {
+    const { clock, newId } = options;
+    this.id = newId().slice(0, RUNTIME_ID_LENGTH);
+    this.registry = registry;
+    this.metrics = new Metrics();
+    this.#observers = new ObserverStream([this.metrics.observer, ...options.observers]);
+    const { emit } = this.#observers;
+    const instrumented = instrument(provider, clock, emit);
+    this.#services = {
+      runtimeId: this.id,
+      provider: instrumented,
+      clock,
+      newId,
+      options,
+      registry: registry.withSystemActivities(systemActivities({ provider: instrumented, clock, newId })),
+      emit,
+    };
+    this.#workers = new WorkerDispatcher(this.#services, { client: new Client(instrumented, { clock }) });
+    this.#orchestrations = new OrchestrationDispatcher(this.#services, {
+      onActivitiesCancelled: (ids) => this.#workers.cancelLocal(ids),
+    });
+    this.#releaseGuard = guardRejections((instanceId, message) =>
+      emit({ type: "rejection-kept", instanceId, message }),
+    );
+  }
+
+  /**
+   * Starts taking work. Resolves once the loops are running.
+   *
+   * @throws DUROXIDE_INVALID_OPTIONS for an option that is unknown, misspelled or out of range
+   * @throws DUROXIDE_REGISTRATION for duplicates, bad versions, declarations without a function
+   */
+  static async start(given: RuntimeStart): Promise<Runtime> {
+    const options = resolveRuntimeOptions(given, START_CHECKS);
+    const { provider, registry = Registry.of({}), orchestrations = [], activities = [] } = given;
+    if (provider === undefined) throw new InvalidOptionsError("Runtime.start: option 'provider' is missing.");
+    const { versionPolicies } = options;
+    const runtime = new Runtime(provider, registry.merge({ orchestrations, activities, versionPolicies }), options);
+    runtime.#begin();
+    return runtime;
+  }
+
+  /** Tells everything that happens from now on. Returns the way to stop. */
+  observe(observer: Observer): () => void {
+    return this.#observers.subscribe(observer);
+  }
+
+  /**
+   * Stops taking work, waits for what is in progress, and resolves as soon as that is over. What is not over after the
+   * grace period is told to stop and given back. Calling it again answers as the first call does.
+   *
+   * @throws DUROXIDE_INVALID_OPTIONS
+   */
+  async shutdown(options: { readonly graceMs?: number } = {}): Promise<ShutdownOutcome> {
+    checkOptions("runtime.shutdown", options, SHUTDOWN_CHECKS);
+    this.#shutdown ??= this.#stop(options.graceMs ?? this.#services.options.shutdownGraceMs);
+    return this.#shutdown;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.shutdown();
+  }
+
+  #begin(): void {
+    const { emit, provider } = this.#services;
+    emit({
+      type: "runtime-started",
+      runtimeId: this.id,
+      providerName: provider.name,
+      providerVersion: provider.version,
+      engineVersion: ENGINE_VERSION,
+    });
+    this.#orchestrations.start();
+    this.#workers.start();
+  }
+
+  async #stop(graceMs: number): Promise<ShutdownOutcome> {
+    this.#orchestrations.stopFetching();
+    this.#workers.stopFetching();
+    const isDrained = await this.#endsWithin(graceMs, this.#drained());
+    if (!isDrained) await this.#endsWithin(FORCED_TIMEOUT_MS, this.#force()); // R2
+    const outcome = isDrained ? "drained" : "forced";
+    this.#releaseGuard();
+    this.#services.emit({ type: "runtime-stopped", runtimeId: this.id, outcome });
+    return outcome;
+  }
+
+  async #drained(): Promise<void> {
+    await Promise.all([this.#orchestrations.drained(), this.#workers.drained()]);
+  }
+
+  async #force(): Promise<void> {
+    await Promise.all([this.#orchestrations.drained(), this.#workers.abort()]);
+  }
+
+  /** Whether `work` ends in time. */
+  async #endsWithin(timeoutMs: number, work: Promise<void>): Promise<boolean> {
+    const waiting = new AbortController();
+    const timeout = sleep(this.#services.clock, timeoutMs, waiting.signal).then(() => false);
+    try {
+      return await Promise.race([work.then(() => true), timeout]);
+    } finally {
+      waiting.abort();
+    }
+  }
+}
+
+const isArray: OptionCheck = (value) => (Array.isArray(value) ? null : "must be an array of definitions");
+const isRegistry: OptionCheck = (value) => (value instanceof Registry ? null : "must be made by Registry.of");
+
+const START_CHECKS = { provider: isObject, orchestrations: isArray, activities: isArray, registry: isRegistry };
+const SHUTDOWN_CHECKS = { graceMs: integerBetween(0, 86_400_000) };

@@ -1,0 +1,34 @@
+// runtime/system-activities.ts — activities that the runtime itself provides, under names that nobody else may use.
+
+import type { Clock } from "../clock.js";
+import { type ActivityDefinition, activity } from "../define.js";
+import { InvalidInputError } from "../errors.js";
+import type { Provider } from "../provider/provider.js";
+
+export const SYSTEM_ACTIVITY_PREFIX = "__duroxide_syscall:";
+
+export interface SystemSources {
+  readonly provider: Provider;
+  readonly clock: Clock;
+  readonly newId: () => string;
+}
+
+/** The first two are recorded within the turn by our engine; histories of the reference wait for them in the queue. */
+export function systemActivities(sources: SystemSources): ActivityDefinition[] {
+  return [
+    activity(`${SYSTEM_ACTIVITY_PREFIX}new_guid`, () => sources.newId()),
+    activity(`${SYSTEM_ACTIVITY_PREFIX}utc_now_ms`, () => sources.clock.now()),
+    activity(`${SYSTEM_ACTIVITY_PREFIX}get_kv_value`, (_ctx, input: unknown) => {
+      const { instance, key } = readRequest(input);
+      return sources.provider.getKvValue(instance, key);
+    }),
+  ];
+}
+
+function readRequest(input: unknown): { readonly instance: string; readonly key: string } {
+  const { instance_id: instance, key } = (input ?? {}) as { readonly instance_id?: unknown; readonly key?: unknown };
+  if (typeof instance !== "string" || typeof key !== "string") {
+    throw new InvalidInputError('Expected {"instance_id": string, "key": string}.');
+  }
+  return { instance, key };
+}

@@ -1,0 +1,77 @@
+// runtime/warm-instances.ts — executions that wait between turns, kept in memory so that they need no replay.
+//
+//   W1. What is kept is exactly what is committed: only a turn whose commit succeeded puts its execution here.
+//   W2. Whoever takes an execution owns it: it is not here any more, and no fetch is told of it.
+//   W3. Memory is bounded: the least recently used go first, and one that is too large for the whole is never kept.
+
+import type { Execution } from "../engine/execution.js";
+import type { WarmMark } from "../provider/provider.js";
+import type { ExecutionLedger } from "./execution-ledger.js";
+
+/** An execution in memory, and what the runtime knows of it. Both are at the same event. */
+export interface LiveExecution {
+  readonly execution: Execution;
+  readonly ledger: ExecutionLedger;
+}
+
+interface Entry extends LiveExecution {
+  readonly bytes: number;
+}
+
+/** The ledger, the suspended function and the entry itself, beside what the execution says of its events. */
+const BYTES_PER_INSTANCE = 2_048;
+
+export class WarmInstances {
+  readonly #maxBytes: number;
+  /** Least recently used first. */
+  readonly #entries = new Map<string, Entry>();
+  readonly #marks = new Map<string, WarmMark>();
+  #bytes = 0;
+
+  /** 0: nothing is kept. */
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes;
+  }
+
+  /** A live view for fetches: which instances are here, and up to which event. */
+  get marks(): ReadonlyMap<string, WarmMark> {
+    return this.#marks;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  take(instance: string): LiveExecution | null {
+    const entry = this.#entries.get(instance);
+    if (entry === undefined) return null;
+    this.discard(instance); // W2
+    return entry;
+  }
+
+  put({ execution, ledger }: LiveExecution): void {
+    const { instance, executionId, lastEvent } = execution;
+    this.discard(instance);
+    const bytes = execution.approximateBytes + BYTES_PER_INSTANCE;
+    if (lastEvent === null || bytes > this.#maxBytes) return; // W3
+    this.#entries.set(instance, { execution, ledger, bytes });
+    this.#marks.set(instance, { executionId, lastEventId: lastEvent.eventId });
+    this.#bytes += bytes;
+    this.#evict();
+  }
+
+  discard(instance: string): void {
+    const entry = this.#entries.get(instance);
+    if (entry === undefined) return;
+    this.#entries.delete(instance);
+    this.#marks.delete(instance);
+    this.#bytes -= entry.bytes;
+  }
+
+  #evict(): void {
+    for (const instance of this.#entries.keys()) {
+      if (this.#bytes <= this.#maxBytes) return;
+      this.discard(instance);
+    }
+  }
+}

@@ -1,0 +1,231 @@
+// runtime/worker-dispatcher.ts — runs activities: many small loops, each one fetch → run → ack.
+//
+//   D1. Whatever is fetched is acked, abandoned, or taken away from us; nothing is dropped.
+//   D2. The order of the questions: is it still wanted (terminated)? is it hopeless (poison)? can we run it
+//       (unregistered)? So an unwanted item never counts as poison.
+//   D3. After `stopFetching` nothing new is begun: an item that a late fetch still brings is given back, uncounted.
+//   D4. An activity occupies its slot until it ends, is detached, or `abort` gives its item back.
+
+import type { Client } from "../client/client.js";
+import { encodeWorkItem } from "../history/codec.js";
+import type { ErrorDetails } from "../history/error-details.js";
+import type { ActivityExecute } from "../history/work-item.js";
+import type { LockedWorkItem, ScheduledId, SessionFetch } from "../provider/provider.js";
+import { activityRef } from "./activity-call.js";
+import { ActivityRun } from "./activity-run.js";
+import { HeldWorkItem } from "./held-work-item.js";
+import type { RuntimeServices } from "./services.js";
+import { SessionKeeper, SessionTracker } from "./sessions.js";
+import { runSlot } from "./slot-loop.js";
+import { unregisteredDelayMs } from "./unregistered-backoff.js";
+
+interface Slot {
+  readonly id: string;
+  /** Whom the sessions that this slot claims belong to. */
+  readonly ownerId: string;
+}
+
+/** A fetch that is waiting for work, and how to end the wait. */
+interface Poll {
+  readonly session: SessionFetch | undefined;
+  readonly interruption: AbortController;
+}
+
+/** Before a session item that is one session too many is offered again. */
+const NO_ROOM_DELAY_MS = 100;
+
+export class WorkerDispatcher {
+  readonly #services: RuntimeServices;
+  readonly #client: Client;
+  readonly #slots: readonly Slot[];
+  readonly #sessions: SessionTracker;
+  readonly #sessionKeeper: SessionKeeper;
+  readonly #polls = new Set<Poll>();
+  readonly #runs = new Set<ActivityRun>();
+  readonly #stopping = new AbortController();
+  readonly #aborting = new AbortController();
+  #drained: Promise<void> = Promise.resolve();
+
+  constructor(services: RuntimeServices, deps: { readonly client: Client }) {
+    this.#services = services;
+    this.#client = deps.client;
+    this.#slots = slotsOf(services);
+    this.#sessions = new SessionTracker(services.options.maxSessionsPerRuntime);
+    this.#sessionKeeper = new SessionKeeper(services, [...new Set(this.#slots.map((slot) => slot.ownerId))]);
+  }
+
+  start(): void {
+    if (this.#slots.length === 0) return;
+    this.#sessionKeeper.start();
+    const loops = this.#slots.map((slot) => this.#runLoop(slot));
+    this.#drained = Promise.all(loops).then(() => this.#sessionKeeper.stop());
+  }
+
+  /** Ends the waits for work. What is in progress goes on, its locks and sessions kept. */
+  stopFetching(): void {
+    this.#stopping.abort();
+    for (const poll of this.#polls) poll.interruption.abort();
+  }
+
+  /** Resolves when, after `stopFetching`, the last activity in progress is over. */
+  drained(): Promise<void> {
+    return this.#drained;
+  }
+
+  /** Tells what still runs to stop, and gives it back at once for others to take; the attempt does not count. */
+  async abort(): Promise<void> {
+    this.stopFetching();
+    this.#aborting.abort();
+    for (const run of this.#runs) run.interrupt("shutdown");
+    await this.#drained;
+  }
+
+  /** A turn of this process has cancelled these. Those that run here hear of it now, not at their next renewal. */
+  cancelLocal(ids: readonly ScheduledId[]): void {
+    if (ids.length === 0) return;
+    const cancelled = new Set(ids.map(scheduledKey));
+    for (const run of this.#runs) if (cancelled.has(scheduledKey(run.item))) run.interrupt("cancelled");
+  }
+
+  #runLoop(slot: Slot): Promise<void> {
+    return runSlot({
+      name: slot.id,
+      clock: this.#services.clock,
+      emit: this.#services.emit,
+      stopping: this.#stopping.signal,
+      minPollIntervalMs: this.#services.options.minPollIntervalMs,
+      step: () => this.#step(slot),
+    });
+  }
+
+  async #step(slot: Slot): Promise<"worked" | "idle"> {
+    const poll: Poll = { session: this.#sessionFetch(slot), interruption: new AbortController() };
+    const locked = await this.#fetch(slot, poll);
+    if (locked === null) return poll.interruption.signal.aborted ? "worked" : "idle";
+    const held = new HeldWorkItem(this.#services, locked, slot.id, this.#aborting.signal);
+    try {
+      await this.#admit(slot, held);
+    } finally {
+      held.release();
+    }
+    return "worked";
+  }
+
+  /** Undefined at the limit of sessions. */
+  #sessionFetch({ ownerId }: Slot): SessionFetch | undefined {
+    if (this.#sessions.isFull) return undefined;
+    return { ownerId, lockTimeoutMs: this.#services.options.sessionLockTimeoutMs };
+  }
+
+  async #fetch(slot: Slot, poll: Poll): Promise<LockedWorkItem | null> {
+    const { provider, options } = this.#services;
+    this.#polls.add(poll);
+    try {
+      return await provider.fetchWorkItem({
+        lockTimeoutMs: options.workerLockTimeoutMs,
+        pollTimeoutMs: options.longPollTimeoutMs,
+        tagFilter: options.tagFilter,
+        dispatcherId: slot.id,
+        signal: poll.interruption.signal,
+        ...(poll.session === undefined ? {} : { session: poll.session }),
+      });
+    } finally {
+      this.#polls.delete(poll);
+    }
+  }
+
+  async #admit(slot: Slot, held: HeldWorkItem): Promise<void> {
+    if (this.#stopping.signal.aborted) return held.abandon({ ignoreAttempt: true }); // D3
+    const { sessionId } = held.item;
+    if (sessionId === undefined) return this.#handle(slot, held);
+    this.#sessionKeeper.claimed();
+    if (!this.#sessions.enter(sessionId)) {
+      return held.abandon({ delayMs: NO_ROOM_DELAY_MS, ignoreAttempt: true });
+    }
+    if (this.#sessions.isFull) this.#stopLookingForSessions();
+    try {
+      await this.#handle(slot, held);
+    } finally {
+      this.#sessions.leave(sessionId);
+      if (!this.#sessions.isFull) this.#lookForSessionsAgain();
+    }
+  }
+
+  /** Slots that wait for session items would claim sessions that there is no room for. */
+  #stopLookingForSessions(): void {
+    for (const poll of this.#polls) if (poll.session !== undefined) poll.interruption.abort();
+  }
+
+  /** Room for one session is one reason to look: one of the slots that wait for other work is enough. */
+  #lookForSessionsAgain(): void {
+    for (const poll of this.#polls) {
+      if (poll.session !== undefined) continue;
+      poll.interruption.abort();
+      return;
+    }
+  }
+
+  async #handle(slot: Slot, held: HeldWorkItem): Promise<void> {
+    const { options, registry } = this.#services;
+    if (held.executionState === "terminated") return this.#skip(slot, held); // D2
+    if (held.attempt > options.maxAttempts) return this.#poison(slot, held);
+    const definition = registry.activity(held.item.name);
+    if (definition === null) return this.#postpone(slot, held);
+
+    const run = new ActivityRun(this.#services, held, slot.id);
+    this.#runs.add(run);
+    try {
+      await run.run(definition, this.#client);
+    } finally {
+      this.#runs.delete(run);
+    }
+  }
+
+  async #skip(slot: Slot, held: HeldWorkItem): Promise<void> {
+    await held.ack(null);
+    const ref = activityRef(held.item, held.attempt, slot.id);
+    this.#services.emit({ type: "activity-ended", ref, outcome: "skipped", durationMs: 0, details: null });
+  }
+
+  async #poison(slot: Slot, held: HeldWorkItem): Promise<void> {
+    const { instance, executionId, id } = held.item;
+    const details = poisonDetails(held.item, held.attempt, this.#services.options.maxAttempts);
+    const end = await held.ack({ type: "ActivityFailed", instance, executionId, id, details });
+    if (end !== "acked") return;
+    const ref = activityRef(held.item, held.attempt, slot.id);
+    this.#services.emit({ type: "activity-poisoned", ref, details });
+  }
+
+  /** The attempt counts: what nobody ever registers ends as poison. */
+  async #postpone(slot: Slot, held: HeldWorkItem): Promise<void> {
+    const delayMs = unregisteredDelayMs(this.#services.options.unregisteredBackoff, held.attempt);
+    await held.abandon({ delayMs });
+    const ref = activityRef(held.item, held.attempt, slot.id);
+    this.#services.emit({ type: "activity-unregistered", ref, delayMs });
+  }
+}
+
+/** No slots for a runtime that takes no activities: it has nothing to wait for. */
+function slotsOf({ options, runtimeId }: RuntimeServices): readonly Slot[] {
+  const { workerNodeId, workerConcurrency } = options;
+  const count = options.tagFilter.kind === "none" ? 0 : workerConcurrency;
+  return Array.from({ length: count }, (_, index) => {
+    const id = `work-${index}-${workerNodeId ?? runtimeId}`;
+    return { id, ownerId: workerNodeId ?? id };
+  });
+}
+
+function scheduledKey({ instance, executionId, id }: ScheduledId): string {
+  return `${executionId}:${id}:${instance}`;
+}
+
+function poisonDetails(item: ActivityExecute, attemptCount: number, maxAttempts: number): ErrorDetails {
+  const { instance, executionId, name, id } = item;
+  return {
+    category: "poison",
+    attemptCount,
+    maxAttempts,
+    messageType: { type: "Activity", instance, executionId, activityName: name, activityId: id },
+    message: encodeWorkItem(item),
+  };
+}

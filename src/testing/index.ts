@@ -1,0 +1,3 @@
+// duroxide-ts/testing — for users' tests.
+
+export { VirtualClock } from "./virtual-clock.js";

@@ -1,0 +1,237 @@
+// The original's recorded histories, replayed by this engine against the same orchestrations written in TypeScript.
+
+import { readdirSync, readFileSync } from "node:fs";
+import { describe, expect, test } from "vitest";
+import { ActivityFailedError } from "../../src/errors.js";
+import { Execution } from "../../src/engine/execution.js";
+import type { TurnOutcome } from "../../src/engine/turn.js";
+import { decodeEvent } from "../../src/history/codec.js";
+import type { Event, EventOf } from "../../src/history/event.js";
+import type { OrchestratorItem } from "../../src/history/work-item.js";
+import { type Code, handlerOf } from "./drive.js";
+
+const GOLDEN = new URL("../golden-original/", import.meta.url);
+
+const child: Code = async (ctx, input: never) => ctx.scheduleActivity("Echo", input);
+
+const orchestrations: Readonly<Record<string, Code>> = {
+  Chain: async (ctx) => [
+    await ctx.scheduleActivity("Echo", { n: 1, s: 'ü"\n' }),
+    await ctx.scheduleActivity("Echo", "two"),
+  ],
+  FanOut: async (ctx) => {
+    const results = await Promise.all([1, 2, 3].map((n) => ctx.scheduleActivity("Echo", n)));
+    return results.map((ok) => ({ ok }));
+  },
+  TimerRace: async (ctx) => {
+    const first = await ctx.race([ctx.scheduleActivity("Slow"), ctx.scheduleTimer(50)]);
+    return { index: first.index, value: first.value ?? null };
+  },
+  Catch: async (ctx) => {
+    try {
+      return await ctx.scheduleActivity("Fail", 1);
+    } catch (error) {
+      return `caught: ${error instanceof ActivityFailedError ? error.message : "?"}`;
+    }
+  },
+  Retry: async (ctx) => {
+    try {
+      const retry = { maxAttempts: 3, backoff: { kind: "fixed", delay: 20 } } as const;
+      return await ctx.scheduleActivity("Fail", 1, { retry });
+    } catch {
+      return "gave up";
+    }
+  },
+  Boom: async () => {
+    throw new Error("orchestration failed");
+  },
+  Wait: async (ctx) => ctx.waitForEvent("approval"),
+  Parent: async (ctx) => {
+    const auto = await ctx.scheduleSubOrchestration("Child", "auto");
+    const explicit = await ctx.scheduleSubOrchestration("Child", "explicit", { instanceId: "explicit-child" });
+    ctx.startOrchestration("Child", { instanceId: "detached-1", input: "detached" });
+    return [auto, explicit];
+  },
+  Child: child,
+  Can: async (ctx, n: number) => {
+    const message = await ctx.dequeueEvent("inbox");
+    ctx.setCustomStatus(`seen ${n}`);
+    return n < 3 ? ctx.continueAsNew(n + 1) : message;
+  },
+  Kv: async (ctx) => {
+    ctx.kv.setText("a", "1");
+    await ctx.scheduleActivity("Echo", 1);
+    ctx.kv.setText("a", "2");
+    ctx.kv.setText("b", "x");
+    ctx.kv.delete("b");
+    ctx.kv.clear();
+    ctx.kv.setText("z", "end");
+    return ctx.kv.getText("z");
+  },
+  Sys: async (ctx) => ({ g: typeof (await ctx.newGuid()), t: typeof (await ctx.utcNow()) }),
+  Session: async (ctx) => ctx.scheduleActivity("Echo", 1, { sessionId: "sess-1" }),
+  Hang: async (ctx) => ctx.waitForEvent("never"),
+};
+
+const histories = readdirSync(GOLDEN)
+  .filter((file) => file.endsWith(".jsonl") && file !== "work-items.jsonl")
+  .map((file) => ({ file, events: readHistory(file) }));
+
+describe("a history recorded by the original", () => {
+  test("is there for every orchestration that was recorded", () => {
+    const names = new Set(histories.map(({ events }) => startOf(events).name));
+    expect([...names].sort()).toEqual(Object.keys(orchestrations).sort());
+  });
+
+  test.each(histories)("$file: replayed from its last turn, ends with the recorded decisions", async ({ events }) => {
+    const end = endOf(events);
+    const execution = executionOf(events, events.slice(0, end));
+
+    const outcome = await execution.turn({ nowMs: 0, messages: [] });
+
+    expect(outcome.events.map(decision)).toEqual(events.slice(end).map(decision));
+    expect(outcome.activities).toEqual([]);
+  });
+
+  test.each(histories)("$file: run live on the recorded arrivals, takes the recorded decisions", async ({ events }) => {
+    const execution = executionOf(events, []);
+    const produced: Event[] = [];
+    let messages: OrchestratorItem[] = carriedMessages(events);
+    for (;;) {
+      const outcome = await execution.turn({ nowMs: 0, messages });
+      produced.push(...outcome.events);
+      messages = nextBatch(events, produced.length);
+      if (outcome.result.kind !== "waiting") break;
+      expect(messages.length, `no arrival after event ${produced.length}`).toBeGreaterThan(0);
+    }
+    expect(produced.map(decision)).toEqual(events.map(decision));
+  });
+
+  test.each(histories)("$file: every prefix at a turn's end replays without a new decision", async ({ events }) => {
+    const execution = executionOf(events, []);
+    const boundaries: number[] = [];
+    let outcome: TurnOutcome = await execution.turn({ nowMs: 0, messages: carriedMessages(events) });
+    for (let at = outcome.events.length; outcome.result.kind === "waiting"; at += outcome.events.length) {
+      boundaries.push(at);
+      outcome = await execution.turn({ nowMs: 0, messages: nextBatch(events, at) });
+    }
+    for (const at of boundaries) {
+      const replayed = await executionOf(events, events.slice(0, at)).turn({ nowMs: 0, messages: [] });
+      expect(replayed.events, `prefix of ${at} events`).toEqual([]);
+      expect(replayed.result.kind).toBe("waiting");
+    }
+  });
+
+  test("carries the messages that nobody took into the next execution", async () => {
+    for (const [file, next] of [
+      ["can-can-1.jsonl", "can-can-2.jsonl"],
+      ["can-can-2.jsonl", "can-can-3.jsonl"],
+    ] as const) {
+      const events = readHistory(file);
+      const { result } = await executionOf(events, events.slice(0, endOf(events))).turn({ nowMs: 0, messages: [] });
+      const successor = startOf(readHistory(next));
+      expect(result).toMatchObject({
+        kind: "continuedAsNew",
+        input: successor.input,
+        carried: successor.carryForwardEvents,
+        customStatus: successor.initialCustomStatus,
+      });
+    }
+  });
+});
+
+function readHistory(file: string): Event[] {
+  const lines = readFileSync(new URL(file, GOLDEN), "utf8").trim().split("\n");
+  return lines.map(decodeEvent);
+}
+
+function startOf(events: readonly Event[]): EventOf<"OrchestrationStarted"> {
+  const [first] = events;
+  if (first?.type !== "OrchestrationStarted") throw new Error("no start");
+  return first;
+}
+
+function executionOf(events: readonly Event[], history: readonly Event[]): Execution {
+  const { eventId, sourceEventId, instanceId, executionId, timestampMs, duroxideVersion, ...started } = startOf(events);
+  return new Execution({
+    instance: instanceId,
+    executionId,
+    handler: handlerOf(orchestrations[started.name]!),
+    history,
+    started: history.length === 0 ? started : null,
+    kvSnapshot: new Map(),
+    newGuid: () => "00000000-0000-4000-8000-000000000000",
+    trace: () => {},
+  });
+}
+
+/** Where the decisions that end the execution begin: after the last arrival and what it led to. */
+function endOf(events: readonly Event[]): number {
+  let end = events.length;
+  while (/Cancelled$|ActivityCancelRequested|^Orchestration(Completed|Failed|ContinuedAsNew)$/.test(events[end - 1]!.type)) {
+    end -= 1;
+  }
+  return end;
+}
+
+function carriedMessages(events: readonly Event[]): OrchestratorItem[] {
+  const { instanceId, carryForwardEvents = [] } = startOf(events);
+  return carryForwardEvents.map(([name, data]) => ({ type: "QueueMessage", instance: instanceId, name, data }));
+}
+
+/** The arrivals that follow a position without a decision in between: one batch. */
+function nextBatch(events: readonly Event[], from: number): OrchestratorItem[] {
+  const batch: OrchestratorItem[] = [];
+  for (const event of events.slice(from)) {
+    const message = messageOf(event);
+    if (message === null) break;
+    batch.push(message);
+  }
+  return batch;
+}
+
+function messageOf(event: Event): OrchestratorItem | null {
+  const { instanceId: instance, executionId } = event;
+  const id = event.sourceEventId ?? 0;
+  switch (event.type) {
+    case "ActivityCompleted":
+      return { type: "ActivityCompleted", instance, executionId, id, result: event.result };
+    case "ActivityFailed":
+      return { type: "ActivityFailed", instance, executionId, id, details: event.details };
+    case "TimerFired":
+      return { type: "TimerFired", instance, executionId, id, fireAtMs: event.fireAtMs };
+    case "ExternalEvent":
+      return { type: "ExternalRaised", instance, name: event.name, data: event.data };
+    case "ExternalEventPersistent":
+      return { type: "QueueMessage", instance, name: event.name, data: event.data };
+    case "SubOrchestrationCompleted":
+      return {
+        type: "SubOrchCompleted",
+        parentInstance: instance,
+        parentExecutionId: executionId,
+        parentId: id,
+        result: event.result,
+      };
+    case "OrchestrationCancelRequested":
+      return { type: "CancelInstance", instance, reason: event.reason };
+    default:
+      return null;
+  }
+}
+
+/** The event without what legitimately differs: times, recorded randomness, and the original's stack trace. */
+function decision(event: Event): unknown {
+  const { timestampMs, ...rest } = event;
+  switch (rest.type) {
+    case "TimerCreated":
+      return { ...rest, fireAtMs: 0 };
+    case "KeyValueSet":
+      return { ...rest, lastUpdatedAtMs: 0 };
+    case "ActivityCompleted":
+      return rest.instanceId === "g-Sys" ? { ...rest, result: "" } : rest;
+    case "OrchestrationFailed":
+      return rest.instanceId === "g-Boom" ? { ...rest, details: rest.details.category } : rest;
+    default:
+      return rest;
+  }
+}

@@ -1,0 +1,190 @@
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import { activity, orchestration, type Schema } from "../../src/define.js";
+import type { OrchestrationContext } from "../../src/engine/orchestration-context.js";
+import { RegistrationError } from "../../src/errors.js";
+import { Registry, type RegistryContents } from "../../src/runtime/registry.js";
+import { compareSemVer, formatSemVer, isWithin, parseSemVer } from "../../src/runtime/semver.js";
+
+/** Handlers that never touch their context need none. */
+const noContext = {} as OrchestrationContext;
+
+function versioned(version: string, answer = version) {
+  return orchestration({ name: "Order", version }, async () => answer);
+}
+
+function problemsOf(contents: RegistryContents): readonly string[] {
+  try {
+    Registry.of(contents);
+  } catch (error) {
+    if (error instanceof RegistrationError) return error.problems;
+    throw error;
+  }
+  return [];
+}
+
+describe("a version", () => {
+  test("is three numbers, compared as numbers", () => {
+    expect(parseSemVer("1.10.2")).toEqual({ major: 1, minor: 10, patch: 2 });
+    expect(compareSemVer(parseSemVer("1.10.0")!, parseSemVer("1.9.9")!)).toBeGreaterThan(0);
+    expect(formatSemVer({ major: 0, minor: 1, patch: 30 })).toBe("0.1.30");
+  });
+
+  test.each(["1", "1.2", "1.2.3-beta.1", "1.2.3+build", "v1.2.3", "01.2.3", " 1.2.3", "", "unknown"])(
+    "is not %j",
+    (text) => {
+      expect(parseSemVer(text)).toBeNull();
+    },
+  );
+
+  test("lies within a range whose ends are included", () => {
+    const range = { min: parseSemVer("1.0.0")!, max: parseSemVer("2.0.0")! };
+    expect(["0.9.9", "1.0.0", "2.0.0", "2.0.1"].map((text) => isWithin(parseSemVer(text)!, range))).toEqual([
+      false,
+      true,
+      true,
+      false,
+    ]);
+  });
+});
+
+describe("building a registry", () => {
+  test("tells all problems at once", () => {
+    const problems = problemsOf({
+      orchestrations: [versioned("1.0.0"), versioned("1.0.0"), versioned("1.x"), orchestration("Elsewhere")],
+      activities: [
+        activity("Charge", () => {}),
+        activity("Charge", () => {}),
+        activity("Declared"),
+        activity("__duroxide_syscall:mine", () => {}),
+      ],
+      versionPolicies: { Order: "9.9.9", Nobody: "latest" },
+    });
+
+    expect(problems).toEqual([
+      "duplicate orchestration registration: Order@1.0.0",
+      "orchestration Order@1.x: the version must be of the form 1.2.3",
+      "orchestration Elsewhere@1.0.0 is only declared: register the definition that has the function",
+      "duplicate activity registration: Charge",
+      "activity Declared is only declared: register the definition that has the function",
+      "activity name '__duroxide_syscall:mine' uses reserved prefix '__duroxide_syscall:'",
+      "version policy for 'Order': version 9.9.9 is not registered",
+      "version policy for 'Nobody': no such orchestration is registered",
+    ]);
+  });
+
+  test("does not depend on the order of the versions", () => {
+    const registry = Registry.of({ orchestrations: [versioned("2.0.0"), versioned("1.0.0"), versioned("1.10.0")] });
+
+    expect(registry.orchestrationVersions("Order")).toEqual(["1.0.0", "1.10.0", "2.0.0"]);
+  });
+
+  test("gives an orchestration without a version 1.0.0", () => {
+    const registry = Registry.of({ orchestrations: [orchestration("Plain", async () => {})] });
+
+    expect(registry.resolveOrchestration("Plain", null)).toMatchObject({ name: "Plain", version: "1.0.0" });
+  });
+});
+
+describe("resolving an orchestration", () => {
+  const registry = Registry.of({ orchestrations: [versioned("1.0.0"), versioned("1.5.0"), versioned("2.0.0")] });
+
+  test("finds the version that is asked for, exactly or not at all", () => {
+    expect(registry.resolveOrchestration("Order", "1.5.0")?.version).toBe("1.5.0");
+    expect(registry.resolveOrchestration("Order", "1.5.1")).toBeNull();
+    expect(registry.resolveOrchestration("Order", "latest-ish")).toBeNull();
+  });
+
+  test("takes the newest where none is asked for", () => {
+    expect(registry.resolveOrchestration("Order", null)?.version).toBe("2.0.0");
+  });
+
+  test("follows the policy where none is asked for, and only there", () => {
+    const pinned = registry.merge({ versionPolicies: { Order: "1.0.0" } });
+
+    expect(pinned.resolveOrchestration("Order", null)?.version).toBe("1.0.0");
+    expect(pinned.resolveOrchestration("Order", "2.0.0")?.version).toBe("2.0.0");
+  });
+
+  test("knows nothing of other names, not even those that every object has", () => {
+    expect(registry.resolveOrchestration("Unknown", null)).toBeNull();
+    expect(registry.resolveOrchestration("constructor", null)).toBeNull();
+  });
+});
+
+describe("merging registries", () => {
+  test("brings both together and leaves the originals as they are", () => {
+    const one = Registry.of({ orchestrations: [versioned("1.0.0")], activities: [activity("A", () => {})] });
+    const two = Registry.of({ orchestrations: [versioned("2.0.0")], activities: [activity("B", () => {})] });
+    const both = one.merge(two);
+
+    expect(both.orchestrationVersions("Order")).toEqual(["1.0.0", "2.0.0"]);
+    expect(both.activityNames()).toEqual(["A", "B"]);
+    expect(one.activityNames()).toEqual(["A"]);
+    expect(both.hasActivity("B")).toBe(true);
+    expect(one.hasActivity("B")).toBe(false);
+  });
+
+  test("refuses what stands in both", () => {
+    const one = Registry.of({ activities: [activity("A", () => {})] });
+
+    expect(() => one.merge({ activities: [activity("A", () => {})] })).toThrow("duplicate activity registration: A");
+  });
+});
+
+describe("a registered orchestration", () => {
+  async function call(definition: Parameters<typeof Registry.of>[0]["orchestrations"], input: string): Promise<string> {
+    const registry = Registry.of({ orchestrations: definition ?? [] });
+    const [name] = registry.orchestrationNames();
+    return registry.resolveOrchestration(name!, null)!.handler(noContext, input);
+  }
+
+  test("is given its input as a value, and its output is text again", async () => {
+    const double = orchestration("Double", async (_ctx, input: { n: number }) => ({ n: input.n * 2 }));
+
+    expect(await call([double], '{"n":21}')).toBe('{"n":42}');
+  });
+
+  test("is given text that is no JSON as it is", async () => {
+    expect(await call([orchestration("Echo", async (_ctx, text: string) => text)], "plain")).toBe('"plain"');
+  });
+
+  test("gets what its schema makes of the input", async () => {
+    const input = z.object({ at: z.string().transform((text) => text.length) });
+    const measured = orchestration({ name: "Measured", input }, async (_ctx, { at }) => at);
+
+    expect(await call([measured], '{"at":"four"}')).toBe("4");
+  });
+
+  test("fails with the path of what does not fit its schema", async () => {
+    const input = z.object({ items: z.array(z.object({ price: z.number() })) });
+    const priced = orchestration({ name: "Priced", input }, async () => {});
+
+    await expect(call([priced], '{"items":[{"price":"1"}]}')).rejects.toThrow(
+      /^The input of orchestration 'Priced' is invalid: items\[0\]\.price: /,
+    );
+  });
+
+  test("sends its output as it is, once its schema accepts it", async () => {
+    const output = z.string().transform((text) => text.length);
+    const texts = orchestration({ name: "Texts", output: output as never }, async () => "four");
+
+    expect(await call([texts], "null")).toBe('"four"');
+  });
+
+  test("refuses an output that does not fit its schema", async () => {
+    const texts = orchestration({ name: "Texts", output: z.string() }, async () => 4 as never);
+
+    await expect(call([texts], "null")).rejects.toThrow("The output of orchestration 'Texts' is invalid");
+  });
+
+  test("refuses a schema that would have to be waited for", async () => {
+    const validate = async (): Promise<never> => {
+      throw new Error("nobody is there to hear this");
+    };
+    const input: Schema<string> = { "~standard": { version: 1, vendor: "test", validate } };
+    const slow = orchestration({ name: "Slow", input }, async () => {});
+
+    await expect(call([slow], '"x"')).rejects.toThrow("validates asynchronously");
+  });
+});

@@ -1,0 +1,84 @@
+import { describe, expect, test } from "vitest";
+import { Execution } from "../../src/engine/execution.js";
+import { ExecutionLedger } from "../../src/runtime/execution-ledger.js";
+import { type LiveExecution, WarmInstances } from "../../src/runtime/warm-instances.js";
+
+const INPUT_BYTES = 10_000;
+
+/** An execution that waits, of about the size of its input. */
+async function waiting(instance: string, inputBytes = INPUT_BYTES): Promise<LiveExecution> {
+  const execution = new Execution({
+    instance,
+    executionId: 1,
+    handler: async (ctx) => ctx.waitForEvent<string>("never"),
+    history: [],
+    started: {
+      type: "OrchestrationStarted",
+      name: "Wait",
+      version: "1.0.0",
+      input: "x".repeat(inputBytes),
+      parentInstance: null,
+      parentId: null,
+    },
+    kvSnapshot: new Map(),
+    newGuid: () => "guid",
+    trace: () => {},
+  });
+  const { events } = await execution.turn({ nowMs: 0, messages: [] });
+  return { execution, ledger: new ExecutionLedger(instance, events) };
+}
+
+describe("warm instances", () => {
+  test("tell fetches up to which event they are known", async () => {
+    const warm = new WarmInstances(1_000_000);
+    warm.put(await waiting("a"));
+
+    expect([...warm.marks]).toEqual([["a", { executionId: 1, lastEventId: 2 }]]);
+  });
+
+  test("belong to whoever takes them", async () => {
+    const warm = new WarmInstances(1_000_000);
+    const live = await waiting("a");
+    warm.put(live);
+
+    expect(warm.take("a")).toMatchObject({ execution: live.execution, ledger: live.ledger });
+    expect(warm.take("a")).toBeNull();
+    expect(warm.marks.size).toBe(0);
+    expect(warm.bytes).toBe(0);
+  });
+
+  test("that were used longest ago go first when room is needed", async () => {
+    const warm = new WarmInstances(3.5 * INPUT_BYTES);
+    warm.put(await waiting("a"));
+    warm.put(await waiting("b"));
+    warm.put(warm.take("a")!);
+    warm.put(await waiting("c"));
+
+    expect([...warm.marks.keys()]).toEqual(["a", "c"]);
+    expect(warm.bytes).toBeLessThanOrEqual(3.5 * INPUT_BYTES);
+  });
+
+  test("that are larger than all the room are not kept, and push nobody out", async () => {
+    const warm = new WarmInstances(2 * INPUT_BYTES);
+    warm.put(await waiting("small"));
+    warm.put(await waiting("large", 3 * INPUT_BYTES));
+
+    expect([...warm.marks.keys()]).toEqual(["small"]);
+  });
+
+  test("are not kept at all without room", async () => {
+    const warm = new WarmInstances(0);
+    warm.put(await waiting("a"));
+
+    expect(warm.marks.size).toBe(0);
+  });
+
+  test("are replaced, not doubled", async () => {
+    const warm = new WarmInstances(1_000_000);
+    warm.put(await waiting("a"));
+    const { bytes } = warm;
+    warm.put(await waiting("a"));
+
+    expect(warm.bytes).toBe(bytes);
+  });
+});
