@@ -49,8 +49,16 @@ export function conclude(ending: Ending): TurnResult {
   return finish === null ? { kind: "waiting" } : endWith(ending, resultOf(finish));
 }
 
+/**
+ * Ends a turn whose code did not come to its rest, or was not run at all. Only what history shows is given up, so that a
+ * warm execution and a replayed one end alike: which waits are still open, code alone would know.
+ */
+export function abort(ending: Ending, details: ErrorDetails): TurnResult {
+  return endWith({ ...ending, openWaits: new Map() }, { kind: "failed", details });
+}
+
 /** Gives up whatever is outstanding and appends the terminal event. */
-export function endWith(ending: Ending, result: TerminalResult): TurnResult {
+function endWith(ending: Ending, result: TerminalResult): TurnResult {
   giveUpChildren(ending, result);
   giveUpTimers(ending);
   ending.recorder.startNothing(); // Z4

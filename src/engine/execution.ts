@@ -17,7 +17,7 @@ import type { OrchestratorItem } from "../history/work-item.js";
 import type { Action } from "./action.js";
 import { childInstance, isDecision } from "./action.js";
 import { drained, yieldToEventLoop } from "./drain.js";
-import { conclude, type Ending, endWith } from "./ending.js";
+import { abort, conclude, type Ending } from "./ending.js";
 import { Fifo } from "./fifo.js";
 import { HistoryIndex } from "./history-index.js";
 import { KvState } from "./kv-state.js";
@@ -151,8 +151,8 @@ export class Execution implements SlotHost {
     try {
       this.#load();
       if (this.#index.terminal !== null) return { kind: "waiting" };
-      const { arrivals, abort } = prepareMessages(messages, this.#recorder);
-      if (abort !== null) return endWith(this.#ending(), { kind: "failed", details: abort });
+      const { arrivals, failure } = prepareMessages(messages, this.#recorder);
+      if (failure !== null) return abort(this.#ending(), failure);
       if (this.#violation !== null) throw new NondeterminismError(this.#violation);
       this.#isInTurn = true;
       if (this.#unplayed !== null) await this.#play(this.#unplayed);
@@ -162,7 +162,7 @@ export class Execution implements SlotHost {
       return conclude(this.#ending());
     } catch (error) {
       if (!(error instanceof NondeterminismError)) throw error;
-      return endWith(this.#ending(), { kind: "failed", details: nondeterminism(error.message) });
+      return abort(this.#ending(), nondeterminism(error.message));
     }
   }
 

@@ -14,22 +14,23 @@ import type { TurnRecorder } from "./turn-recorder.js";
 
 export interface Prepared {
   readonly arrivals: readonly Event[];
-  readonly abort: ErrorDetails | null;
+  /** What ends the turn before any code runs. A4 */
+  readonly failure: ErrorDetails | null;
 }
 
 export function prepareMessages(messages: readonly OrchestratorItem[], recorder: TurnRecorder): Prepared {
   const arrivals: Event[] = [];
-  let abort: ErrorDetails | null = null;
+  let failure: ErrorDetails | null = null;
   for (const message of messages) {
     const prepared = prepare(message, recorder);
     if (prepared === null) continue;
-    if ("wrongKind" in prepared) abort = prepared.wrongKind;
+    if ("wrongKind" in prepared) failure = prepared.wrongKind;
     else {
       arrivals.push(prepared.event);
-      abort ??= systemFailure(prepared.event);
+      failure ??= systemFailure(prepared.event);
     }
   }
-  return { arrivals, abort };
+  return { arrivals, failure };
 }
 
 type PreparedMessage = { readonly event: Event } | { readonly wrongKind: ErrorDetails } | null;

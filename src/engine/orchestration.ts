@@ -1,7 +1,8 @@
 // engine/orchestration.ts — the context object: checks what code asks for, turns it into actions, hands out tasks.
 
 import type { ActivityDefinition, EventDefinition, OrchestrationDefinition, Schema } from "../define.js";
-import { InvalidInputError, TaskCancelledError } from "../errors.js";
+import { durationMs } from "../duration.js";
+import { InvalidInputError, messageOf, TaskCancelledError } from "../errors.js";
 import type { EventOf } from "../history/event.js";
 import { checkInstanceId, checkName, checkRootInstanceId } from "../history/limits.js";
 import { decodePayload, encodePayload } from "../history/payload.js";
@@ -9,7 +10,6 @@ import { validateSync } from "../schema.js";
 import type { Action } from "./action.js";
 import { all, type Branches, race } from "./combinators.js";
 import { type DurableTask, Task } from "./durable-task.js";
-import { durationMs } from "../duration.js";
 import type { Execution } from "./execution.js";
 import type {
   CallActivityOptions,
@@ -26,6 +26,7 @@ import { GET_KV_VALUE, NEW_GUID, UTC_NOW_MS } from "./system-calls.js";
 
 /** What a call needs to know of a definition. */
 type Callee = Pick<ActivityDefinition, "name" | "input" | "output">;
+type VersionedCallee = Callee & { readonly version: string | null };
 type Decode = (text: string) => unknown;
 
 export class Orchestration implements OrchestrationContext {
@@ -61,8 +62,12 @@ export class Orchestration implements OrchestrationContext {
   }
 
   scheduleActivity<O>(activity: Callee | string, input?: unknown, options: CallActivityOptions = {}): DurableTask<O> {
+    return this.#unlessRefused(() => this.#callActivity(activity, input, options));
+  }
+
+  #callActivity<O>(activity: Callee | string, input: unknown, options: CallActivityOptions): DurableTask<O> {
     const definition = typeof activity === "string" ? null : activity;
-    const name = definition?.name ?? String(activity);
+    const name = nameOf(activity, "activity");
     const what = `activity '${name}'`;
     const action: Action = {
       type: "CallActivity",
@@ -77,27 +82,41 @@ export class Orchestration implements OrchestrationContext {
   }
 
   scheduleTimer(delay: Duration): DurableTask<void> {
-    const fireAtMs = this.#execution.nowMs + durationMs(delay, "timer");
-    return this.#schedule("timer", "", { type: "CreateTimer", fireAtMs }, () => undefined);
+    return this.#unlessRefused(() => {
+      const fireAtMs = this.#execution.nowMs + durationMs(delay, "timer");
+      return this.#schedule("timer", "", { type: "CreateTimer", fireAtMs }, () => undefined);
+    });
   }
 
   waitForEvent<T>(event: EventDefinition<T> | string): DurableTask<T> {
-    const { name, schema } = eventOf(event);
-    return this.#schedule("event", name, { type: "WaitExternal", name }, decoder(schema, `event '${name}'`));
+    return this.#unlessRefused(() => {
+      const { name, schema } = eventOf(event);
+      return this.#schedule("event", name, { type: "WaitExternal", name }, decoder(schema, `event '${name}'`));
+    });
   }
 
   dequeueEvent<T>(queue: EventDefinition<T> | string): DurableTask<T> {
-    const { name, schema } = eventOf(queue);
-    return this.#schedule("queue", name, { type: "DequeueEvent", name }, decoder(schema, `message of '${name}'`));
+    return this.#unlessRefused(() => {
+      const { name, schema } = eventOf(queue);
+      return this.#schedule("queue", name, { type: "DequeueEvent", name }, decoder(schema, `message of '${name}'`));
+    });
   }
 
   scheduleSubOrchestration<O>(
-    orchestration: (Callee & { readonly version: string | null }) | string,
+    orchestration: VersionedCallee | string,
     input?: unknown,
     options: SubOrchestrationOptions = {},
   ): DurableTask<O> {
+    return this.#unlessRefused(() => this.#startChild(orchestration, input, options));
+  }
+
+  #startChild<O>(
+    orchestration: VersionedCallee | string,
+    input: unknown,
+    options: SubOrchestrationOptions,
+  ): DurableTask<O> {
     const definition = typeof orchestration === "string" ? null : orchestration;
-    const name = definition?.name ?? String(orchestration);
+    const name = nameOf(orchestration, "sub-orchestration");
     const what = `sub-orchestration '${name}'`;
     const action: Action = {
       type: "StartSubOrchestration",
@@ -113,35 +132,39 @@ export class Orchestration implements OrchestrationContext {
     orchestration: OrchestrationDefinition<I, unknown> | string,
     options: DetachedOptions<I>,
   ): void {
+    if (this.#refusal() !== null) return;
     const definition = typeof orchestration === "string" ? null : orchestration;
-    const name = definition?.name ?? String(orchestration);
-    this.#decide({
-      type: "StartOrchestrationDetached",
-      name,
-      version: options.version ?? definition?.version ?? null,
-      instance: checkRootInstanceId(options.instanceId),
-      input: encodeInput(definition?.input ?? null, options.input, `input of orchestration '${name}'`),
-    });
+    const name = nameOf(orchestration, "orchestration");
+    this.#execution.emit(
+      {
+        type: "StartOrchestrationDetached",
+        name,
+        version: options.version ?? definition?.version ?? null,
+        instance: checkRootInstanceId(options.instanceId),
+        input: encodeInput(definition?.input ?? null, options.input, `input of orchestration '${name}'`),
+      },
+      null,
+    );
   }
 
   continueAsNew(input?: unknown, options: { readonly version?: string } = {}): DurableTask<never> {
-    const text = encodePayload(input, `input of orchestration '${this.orchestrationName}'`);
-    const never = new Task<never>({ onListen: () => this.#execution.refuse(), onDrop: () => {} });
-    const refusal = this.#refusal();
-    if (refusal !== null) never.settle({ status: "rejected", error: refusal });
-    else this.#execution.continueAsNew({ input: text, version: options.version ?? null });
-    return never;
+    return this.#unlessRefused(() => {
+      const text = encodePayload(input, `input of orchestration '${this.orchestrationName}'`);
+      this.#execution.continueAsNew({ input: text, version: options.version ?? null });
+      return new Task<never>({ onListen: () => this.#execution.refuse(), onDrop: () => {} });
+    });
   }
 
   all<R>(branches: Branches): DurableTask<R> {
-    return all(this.#execution, branches) as DurableTask<R>;
+    return this.#unlessRefused(() => all(this.#execution, branches) as DurableTask<R>);
   }
 
   race<R>(branches: Branches): DurableTask<R> {
-    return race(this.#execution, branches) as DurableTask<R>;
+    return this.#unlessRefused(() => race(this.#execution, branches) as DurableTask<R>);
   }
 
   setCustomStatus(status: string): void {
+    if (this.#refusal() !== null) return;
     if (typeof status !== "string") {
       throw new InvalidInputError(`custom status: a string is expected, got ${typeof status}.`);
     }
@@ -149,42 +172,46 @@ export class Orchestration implements OrchestrationContext {
   }
 
   resetCustomStatus(): void {
-    this.#setCustomStatus(null);
+    if (this.#refusal() === null) this.#setCustomStatus(null);
   }
 
   readKv<T>(instanceId: string, key: string): DurableTask<T | null> {
-    checkInstanceId(instanceId);
-    const input = JSON.stringify({ instance_id: instanceId, key: checkName(key, "key") });
-    const decode = (text: string): unknown => {
-      const stored: unknown = JSON.parse(text);
-      return typeof stored === "string" ? decodePayload(stored) : null;
-    };
-    return this.#schedule("activity", GET_KV_VALUE, { type: "CallActivity", name: GET_KV_VALUE, input }, decode);
+    return this.#unlessRefused(() => {
+      checkInstanceId(instanceId);
+      return this.#callSystem(
+        GET_KV_VALUE,
+        JSON.stringify({ instance_id: instanceId, key: checkName(key, "key") }),
+        decodeStoredValue,
+      );
+    });
   }
 
   utcNow(): DurableTask<number> {
-    return this.#schedule("activity", UTC_NOW_MS, { type: "CallActivity", name: UTC_NOW_MS, input: "" }, Number);
+    return this.#unlessRefused(() => this.#callSystem(UTC_NOW_MS, "", Number));
   }
 
   newGuid(): DurableTask<string> {
-    return this.#schedule("activity", NEW_GUID, { type: "CallActivity", name: NEW_GUID, input: "" }, (text) => text);
+    return this.#unlessRefused(() => this.#callSystem(NEW_GUID, "", (text) => text));
+  }
+
+  #callSystem<T>(name: string, input: string, decode: Decode): DurableTask<T> {
+    return this.#schedule("activity", name, { type: "CallActivity", name, input }, decode);
   }
 
   #setCustomStatus(status: string | null): void {
-    if (!this.#decide({ type: "UpdateCustomStatus", status })) return;
+    this.#execution.emit({ type: "UpdateCustomStatus", status }, null);
     this.#execution.customStatus = status;
   }
 
   #schedule<T>(kind: SlotKind, name: string, action: Action, decode: Decode): DurableTask<T> {
-    const refusal = this.#refusal();
-    if (refusal !== null) return failed(refusal);
     const slot = new Slot(this.#execution, kind, name, this.#execution.currentScope, decode);
     this.#execution.emit(action, slot);
     return slot.task as DurableTask<unknown> as DurableTask<T>;
   }
 
-  #decide(action: Action): boolean {
-    return decide(this.#execution, action);
+  #unlessRefused<T>(task: () => DurableTask<T>): DurableTask<T> {
+    const refusal = this.#refusal();
+    return refusal === null ? task() : failed(refusal);
   }
 
   #refusal(): Error | null {
@@ -192,17 +219,14 @@ export class Orchestration implements OrchestrationContext {
   }
 }
 
-/** Outside a turn nothing throws, because a throw in a foreign callback would end the process. */
+/**
+ * Null where code may run. Asked before anything is looked at: outside a turn nothing throws, not even for a bad
+ * argument, because a throw in a foreign callback would end the process.
+ */
 function refusalOf(execution: Execution): Error | null {
   const refusal = execution.refuse();
   if (refusal !== null) return refusal;
   return execution.currentScope.isClosed ? new TaskCancelledError("This branch was cancelled.") : null;
-}
-
-function decide(execution: Execution, action: Action): boolean {
-  if (refusalOf(execution) !== null) return false;
-  execution.emit(action, null);
-  return true;
 }
 
 function failed<T>(error: Error): DurableTask<T> {
@@ -212,8 +236,20 @@ function failed<T>(error: Error): DurableTask<T> {
 }
 
 function eventOf<T>(event: EventDefinition<T> | string): { name: string; schema: Schema<T> | null } {
-  if (typeof event !== "string") return event;
-  return { name: checkName(event, "event name"), schema: null };
+  const schema = typeof event === "string" ? null : (event?.schema ?? null);
+  return { name: checkName(nameOf(event, "event"), "event name"), schema };
+}
+
+/** An activity or orchestration may have any name that some history holds, even an empty one. */
+function nameOf(callee: { readonly name: string } | string, what: string): string {
+  const name: unknown = typeof callee === "string" ? callee : callee?.name;
+  if (typeof name === "string") return name;
+  throw new InvalidInputError(`${what}: a definition or a name is expected, got ${messageOf(callee)}.`);
+}
+
+function decodeStoredValue(text: string): unknown {
+  const stored: unknown = JSON.parse(text);
+  return typeof stored === "string" ? decodePayload(stored) : null;
 }
 
 /** Bad input is refused here already, where the schema can tell at once; the receiver parses in any case. */
@@ -230,31 +266,42 @@ function decoder(schema: Schema<unknown> | null, what: string): Decode {
 
 function kvStore(execution: Execution): KvStore {
   const { kv } = execution;
-  const setText = (key: string, text: string): void => {
+  const mayWrite = (): boolean => refusalOf(execution) === null;
+  const write = (key: string, text: string): void => {
     checkName(key, "key");
-    if (typeof text !== "string")
-      throw new InvalidInputError(`key '${key}': a string is expected, got ${typeof text}.`);
     // The time of a write is part of the state that code can see, so a replay must see the recorded one.
     const recorded = execution.nextRecorded;
     const lastUpdatedAtMs = recorded?.type === "KeyValueSet" ? recorded.lastUpdatedAtMs : execution.nowMs;
-    if (decide(execution, { type: "SetKeyValue", key, value: text, lastUpdatedAtMs }))
-      kv.set(key, text, lastUpdatedAtMs);
+    execution.emit({ type: "SetKeyValue", key, value: text, lastUpdatedAtMs }, null);
+    kv.set(key, text, lastUpdatedAtMs);
   };
   const remove = (key: string): void => {
-    checkName(key, "key");
-    if (decide(execution, { type: "ClearKeyValue", key })) kv.delete(key);
+    execution.emit({ type: "ClearKeyValue", key }, null);
+    kv.delete(key);
   };
   return {
     get<T>(key: string): T | undefined {
       const text = kv.get(key);
       return text === undefined ? undefined : (decodePayload(text) as T);
     },
-    set: (key, value) => setText(key, encodePayload(value, `value of key '${key}'`)),
+    set: (key, value) => {
+      if (mayWrite()) write(key, encodePayload(value, `value of key '${key}'`));
+    },
     getText: (key) => kv.get(key),
-    setText,
-    delete: remove,
+    setText: (key, text) => {
+      if (!mayWrite()) return;
+      if (typeof text !== "string") {
+        throw new InvalidInputError(`key '${key}': a string is expected, got ${typeof text}.`);
+      }
+      write(key, text);
+    },
+    delete: (key) => {
+      if (mayWrite()) remove(checkName(key, "key"));
+    },
     clear: () => {
-      if (decide(execution, { type: "ClearKeyValues" })) kv.clear();
+      if (!mayWrite()) return;
+      execution.emit({ type: "ClearKeyValues" }, null);
+      kv.clear();
     },
     has: (key) => kv.get(key) !== undefined,
     keys: () => kv.keys(),
@@ -262,6 +309,7 @@ function kvStore(execution: Execution): KvStore {
       return kv.size;
     },
     pruneUpdatedBefore: (timeMs) => {
+      if (!mayWrite()) return 0;
       const keys = kv.keysUpdatedBefore(timeMs);
       for (const key of keys) remove(key);
       return keys.length;

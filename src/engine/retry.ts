@@ -4,10 +4,10 @@
 //   Y2. A pause of zero creates no timer.
 //   Y3. With a timeout, the activity is scheduled before the timer that limits it.
 
+import { durationMs } from "../duration.js";
 import { ActivityFailedError, ActivityTimeoutError, InvalidInputError, unreachable } from "../errors.js";
 import { race, scoped } from "./combinators.js";
 import type { DurableTask } from "./durable-task.js";
-import { durationMs } from "../duration.js";
 import type { Execution } from "./execution.js";
 import type { Backoff, OrchestrationContext, RetryPolicy } from "./orchestration-context.js";
 

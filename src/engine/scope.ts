@@ -12,9 +12,10 @@ export interface Droppable {
 
 export class Scope implements Droppable {
   readonly #members = new Set<Droppable>();
-  #isClosed = false;
+  #isClosed: boolean;
 
   constructor(readonly parent: Scope | null) {
+    this.#isClosed = parent?.isClosed ?? false; // C2
     parent?.add(this);
   }
 

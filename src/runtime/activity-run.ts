@@ -36,6 +36,7 @@ export class ActivityRun {
   #resolveInterrupted: (value: null) => void = () => {};
   #interruption: Interruption | null = null;
   #hasAnswered = false;
+  #hasGrace = true;
   #endGrace: () => void = () => {};
 
   constructor(services: RuntimeServices, held: HeldWorkItem, workerId: string) {
@@ -60,7 +61,7 @@ export class ActivityRun {
     const context = activityContext(this.#ref, this.#cancellation.signal, client, emit);
     const call = callActivity(definition, context, this.#held.item);
     const answer = await Promise.race([call, this.#interrupted]);
-    if (answer === null || this.#interruption !== null) {
+    if (answer === null) {
       const end = await this.#windDown(call); // A1
       emit({ type: "activity-ended", ref: this.#ref, durationMs: clock.now() - startedAt, ...end });
     } else {
@@ -74,7 +75,10 @@ export class ActivityRun {
   /** The first interruption counts. A shutdown also cuts the grace period of an earlier one short. */
   interrupt(why: Interruption): void {
     if (this.#hasAnswered) return; // A4
-    if (why === "shutdown") this.#endGrace();
+    if (why === "shutdown") {
+      this.#hasGrace = false;
+      this.#endGrace();
+    }
     if (this.#interruption !== null) return;
     this.#interruption = why;
     this.#cancellation.abort(cancellationError(this.#ref, why)); // A2
@@ -95,7 +99,7 @@ export class ActivityRun {
       await this.#held.abandon({ ignoreAttempt: true });
       return { outcome: "abandoned", details: null };
     }
-    const hasEnded = await this.#endsWithinGrace(call);
+    const hasEnded = this.#hasGrace && (await this.#endsWithinGrace(call));
     if (!hasEnded) {
       const graceMs = this.#services.options.activityCancellationGraceMs;
       this.#services.emit({ type: "activity-detached", ref: this.#ref, graceMs });

@@ -5,6 +5,8 @@
 //       (unregistered)? So an unwanted item never counts as poison.
 //   D3. After `stopFetching` nothing new is begun: an item that a late fetch still brings is given back, uncounted.
 //   D4. An activity occupies its slot until it ends, is detached, or `abort` gives its item back.
+//   D5. Where there is room for a session and slots wait, one of them waits for sessions too; where there is none, none
+//       does, for it would claim a session that another worker has room for.
 
 import type { Client } from "../client/client.js";
 import { encodeWorkItem } from "../history/codec.js";
@@ -137,32 +139,28 @@ export class WorkerDispatcher {
   async #admit(slot: Slot, held: HeldWorkItem): Promise<void> {
     if (this.#stopping.signal.aborted) return held.abandon({ ignoreAttempt: true }); // D3
     const { sessionId } = held.item;
-    if (sessionId === undefined) return this.#handle(slot, held);
-    this.#sessionKeeper.claimed();
-    if (!this.#sessions.enter(sessionId)) {
-      return held.abandon({ delayMs: NO_ROOM_DELAY_MS, ignoreAttempt: true });
+    if (sessionId !== undefined) {
+      this.#sessionKeeper.claimed();
+      const hasRoom = this.#sessions.enter(sessionId);
+      if (!hasRoom) return held.abandon({ delayMs: NO_ROOM_DELAY_MS, ignoreAttempt: true });
     }
-    if (this.#sessions.isFull) this.#stopLookingForSessions();
+    this.#adjustPolls();
     try {
       await this.#handle(slot, held);
     } finally {
-      this.#sessions.leave(sessionId);
-      if (!this.#sessions.isFull) this.#lookForSessionsAgain();
+      if (sessionId !== undefined) {
+        this.#sessions.leave(sessionId);
+        this.#adjustPolls();
+      }
     }
   }
 
-  /** Slots that wait for session items would claim sessions that there is no room for. */
-  #stopLookingForSessions(): void {
-    for (const poll of this.#polls) if (poll.session !== undefined) poll.interruption.abort();
-  }
-
-  /** Room for one session is one reason to look: one of the slots that wait for other work is enough. */
-  #lookForSessionsAgain(): void {
-    for (const poll of this.#polls) {
-      if (poll.session !== undefined) continue;
-      poll.interruption.abort();
-      return;
-    }
+  /** D5: a poll says once, at its beginning, whether it looks for sessions; one that is wrong by now begins anew. */
+  #adjustPolls(): void {
+    const polls = [...this.#polls];
+    const forSessions = polls.filter((poll) => poll.session !== undefined);
+    if (this.#sessions.isFull) for (const poll of forSessions) poll.interruption.abort();
+    else if (forSessions.length === 0) polls[0]?.interruption.abort();
   }
 
   async #handle(slot: Slot, held: HeldWorkItem): Promise<void> {

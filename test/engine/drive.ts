@@ -1,10 +1,12 @@
 // test/engine/drive.ts — runs the engine by hand: a history, some messages, a turn.
 
+import { expect } from "vitest";
 import type { OrchestrationDefinition } from "../../src/define.js";
 import { orchestration } from "../../src/define.js";
 import { Execution } from "../../src/engine/execution.js";
 import type { OrchestrationContext } from "../../src/engine/orchestration-context.js";
 import type { OrchestrationHandler, TurnOutcome } from "../../src/engine/turn.js";
+import { activityFailed as applicationFailure, type ErrorDetails } from "../../src/history/error-details.js";
 import type { Event, EventPayload } from "../../src/history/event.js";
 import type { KvEntry } from "../../src/history/kv-entry.js";
 import { decodePayload, encodePayload } from "../../src/history/payload.js";
@@ -23,6 +25,7 @@ export interface Drive {
   readonly nowMs?: number;
   readonly executionId?: number;
   readonly input?: string;
+  readonly customStatus?: string;
   readonly traces?: string[];
 }
 
@@ -50,6 +53,7 @@ export class Driver {
               input: drive.input ?? '"test-input"',
               parentInstance: null,
               parentId: null,
+              ...(drive.customStatus === undefined ? {} : { initialCustomStatus: drive.customStatus }),
             },
       kvSnapshot: new Map<string, KvEntry>(
         Object.entries(drive.kv ?? {}).map(([key, value]) => [key, { value, lastUpdatedAtMs: 1 }]),
@@ -66,6 +70,54 @@ export class Driver {
     return outcome;
   }
 }
+
+/**
+ * An execution that nobody believes. Every turn is taken by the warm execution, by one replayed from scratch and by one
+ * that was evicted at each earlier turn: all must decide the same. And history as it then is must ask for nothing new.
+ */
+export class DoubtedDriver {
+  readonly history: Event[] = [];
+  readonly #drive: Drive;
+  readonly #drivers: Driver[] = [];
+  #nowMs = NOW;
+
+  constructor(drive: Omit<Drive, "history" | "messages" | "nowMs">) {
+    this.#drive = drive;
+  }
+
+  async turn(...messages: OrchestratorItem[]): Promise<TurnOutcome> {
+    this.#drivers.push(new Driver({ ...this.#drive, history: this.history, nowMs: this.#nowMs }));
+    const outcomes: TurnOutcome[] = [];
+    for (const driver of this.#drivers) outcomes.push(await driver.turn(...messages));
+    this.#nowMs += 1;
+    const [live, ...replayed] = outcomes as [TurnOutcome, ...TurnOutcome[]];
+    for (const [place, outcome] of replayed.entries()) {
+      expect(outcome, `turn ${this.#drivers.length}, evicted before turn ${place + 2}`).toEqual(live);
+    }
+    this.history.push(...live.events);
+    await this.#assertNothingNew();
+    return live;
+  }
+
+  async #assertNothingNew(): Promise<void> {
+    const idle = await runTurn({ ...this.#drive, history: this.history, nowMs: this.#nowMs });
+    const { kvKeyCount, ...decisions } = idle;
+    expect(decisions, `replay of ${summary(this.history).join(" ")}`).toEqual(NOTHING);
+  }
+}
+
+const NOTHING: Omit<TurnOutcome, "kvKeyCount"> = {
+  result: { kind: "waiting" },
+  events: [],
+  activities: [],
+  timers: [],
+  children: [],
+  detached: [],
+  cancelledActivities: [],
+  cancelledTimers: [],
+  cancelledChildren: [],
+  droppedMessages: [],
+};
 
 /** One turn of a fresh execution over a history. */
 export function runTurn(drive: Drive): Promise<TurnOutcome> {
@@ -111,6 +163,37 @@ export const started: EventPayload = {
 
 export const scheduled = (name: string, input = "null"): EventPayload => ({ type: "ActivityScheduled", name, input });
 
+export const activityDone = (result: unknown): EventPayload => ({
+  type: "ActivityCompleted",
+  result: JSON.stringify(result),
+});
+export const timerCreated: EventPayload = { type: "TimerCreated", fireAtMs: 1_000 };
+export const timerFired: EventPayload = { type: "TimerFired", fireAtMs: 1_000 };
+export const subscribed = (name: string): EventPayload => ({ type: "ExternalSubscribed", name });
+export const eventArrived = (name: string, data: unknown): EventPayload => ({
+  type: "ExternalEvent",
+  name,
+  data: JSON.stringify(data),
+});
+export const queueSubscribed = (name: string): EventPayload => ({ type: "ExternalSubscribedPersistent", name });
+export const childScheduled = (name: string, instance: string, input = "null"): EventPayload => ({
+  type: "SubOrchestrationScheduled",
+  name,
+  instance,
+  input,
+});
+export const childDone = (result: unknown): EventPayload => ({
+  type: "SubOrchestrationCompleted",
+  result: JSON.stringify(result),
+});
+export const keySet = (key: string, value: string): EventPayload => ({
+  type: "KeyValueSet",
+  key,
+  value,
+  lastUpdatedAtMs: 5,
+});
+export const activityDropped: EventPayload = { type: "ActivityCancelRequested", reason: "dropped_future" };
+
 export const completed = (id: number, result: unknown, executionId = 1): OrchestratorItem => ({
   type: "ActivityCompleted",
   instance: INSTANCE,
@@ -119,12 +202,12 @@ export const completed = (id: number, result: unknown, executionId = 1): Orchest
   result: JSON.stringify(result),
 });
 
-export const activityFailed = (id: number, message: string): OrchestratorItem => ({
+export const activityFailed = (id: number, failure: string | ErrorDetails): OrchestratorItem => ({
   type: "ActivityFailed",
   instance: INSTANCE,
   executionId: 1,
   id,
-  details: { category: "application", kind: { type: "ActivityFailed" }, message, retryable: false },
+  details: detailsOf(failure),
 });
 
 export const fired = (id: number): OrchestratorItem => ({
@@ -157,6 +240,18 @@ export const childCompleted = (id: number, result: unknown): OrchestratorItem =>
   result: JSON.stringify(result),
 });
 
+export const childFailed = (id: number, failure: string | ErrorDetails): OrchestratorItem => ({
+  type: "SubOrchFailed",
+  parentInstance: INSTANCE,
+  parentExecutionId: 1,
+  parentId: id,
+  details: detailsOf(failure),
+});
+
+function detailsOf(failure: string | ErrorDetails): ErrorDetails {
+  return typeof failure === "string" ? applicationFailure(failure) : failure;
+}
+
 export const cancel = (reason: string): OrchestratorItem => ({ type: "CancelInstance", instance: INSTANCE, reason });
 
 /** The delta in a few words: `ActivityScheduled(2)`, `ActivityCompleted(3<2)`. */
@@ -164,4 +259,23 @@ export function summary(events: readonly Event[]): string[] {
   return events.map(({ type, eventId, sourceEventId }) =>
     sourceEventId === null ? `${type}(${eventId})` : `${type}(${eventId}<${sourceEventId})`,
   );
+}
+
+/** The parsed output of a completed turn. */
+export function outputOf({ result }: TurnOutcome): unknown {
+  if (result.kind !== "completed") throw new Error(`not completed: ${JSON.stringify(result)}`);
+  return JSON.parse(result.output);
+}
+
+/** The recorded failure of a failed turn. */
+export function failureOf({ result }: TurnOutcome): ErrorDetails {
+  if (result.kind !== "failed") throw new Error(`not failed: ${JSON.stringify(result)}`);
+  return result.details;
+}
+
+/** Asserts that code and history were found to disagree, and in which words. */
+export function expectNondeterminism(outcome: TurnOutcome, ...words: readonly string[]): void {
+  const details = failureOf(outcome);
+  expect(details).toMatchObject({ category: "configuration", kind: "Nondeterminism", resource: "" });
+  for (const word of words) expect(details).toMatchObject({ message: expect.stringContaining(word) });
 }

@@ -2,9 +2,9 @@
 
 import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { ActivityFailedError } from "../../src/errors.js";
 import { Execution } from "../../src/engine/execution.js";
 import type { TurnOutcome } from "../../src/engine/turn.js";
+import { ActivityFailedError } from "../../src/errors.js";
 import { decodeEvent } from "../../src/history/codec.js";
 import type { Event, EventOf } from "../../src/history/event.js";
 import type { OrchestratorItem } from "../../src/history/work-item.js";
@@ -168,7 +168,9 @@ function executionOf(events: readonly Event[], history: readonly Event[]): Execu
 /** Where the decisions that end the execution begin: after the last arrival and what it led to. */
 function endOf(events: readonly Event[]): number {
   let end = events.length;
-  while (/Cancelled$|ActivityCancelRequested|^Orchestration(Completed|Failed|ContinuedAsNew)$/.test(events[end - 1]!.type)) {
+  while (
+    /Cancelled$|ActivityCancelRequested|^Orchestration(Completed|Failed|ContinuedAsNew)$/.test(events[end - 1]!.type)
+  ) {
     end -= 1;
   }
   return end;

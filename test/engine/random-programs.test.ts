@@ -100,7 +100,8 @@ class World {
     }
     for (const { id } of children) this.#pending.push(this.#childAnswer(id));
     // A cancelled activity's answer may have won the race all the same.
-    const isGone = (id: number): boolean => this.#random() < 0.5 && [...cancelledActivities, ...cancelledTimers].includes(id);
+    const isGone = (id: number): boolean =>
+      this.#random() < 0.5 && [...cancelledActivities, ...cancelledTimers].includes(id);
     this.#pending = this.#pending.filter((item) => !("id" in item && isGone(item.id)));
   }
 

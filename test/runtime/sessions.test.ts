@@ -191,16 +191,14 @@ describe("the limit of sessions", () => {
     expect(runs.map((run) => run.worker.split("-")[2])).toEqual(["full", "free", "free"]);
   });
 
-  test("that has room again is noticed by slots that wait for other work", async () => {
+  test("that has room again is noticed by slots that began to wait while it had none", async () => {
     const { startWorker, schedule, end, begun } = await openBench();
-    startWorker({ options: { workerConcurrency: 2, maxSessionsPerRuntime: 1 } });
+    startWorker({ options: { workerConcurrency: 3, maxSessionsPerRuntime: 1 } });
     await schedule([2, "a"]);
-    await schedule([3, null], [4, null], [5, "b"]);
-    expect(begun()).toEqual([2, 3]);
-    // The slot of the session takes the older work without one; the other slot is still busy with 3.
     await end(2);
-    expect(begun()).toEqual([2, 3, 4]);
-    await end(3);
+    await schedule([3, null]);
+    await schedule([4, null]);
+    await schedule([5, "b"]);
 
     expect(begun()).toEqual([2, 3, 4, 5]);
   });
@@ -273,13 +271,14 @@ describe("a session keeper", () => {
     expect(calls.count).toBe(untilIdle);
   });
 
-  test("goes on when the store fails now and then", async () => {
+  test("tries again a second after the store has failed", async () => {
     const { bench, runs, startWorker, schedule, end } = await openBench();
-    let calls = 0;
+    const begunAt = bench.clock.now();
+    const callsAt: number[] = [];
     const flaky = replacing(bench.provider, {
       renewSessionLock: async (owners, options) => {
-        calls += 1;
-        if (calls % 2 === 1) throw new ProviderError("transient", "renewSessionLock", "busy");
+        callsAt.push(bench.clock.now() - begunAt);
+        if (callsAt.length % 2 === 1) throw new ProviderError("transient", "renewSessionLock", "busy");
         return bench.provider.renewSessionLock(owners, options);
       },
     });
@@ -290,8 +289,31 @@ describe("a session keeper", () => {
     await bench.clock.advance(4 * 60_000);
     await schedule([3, "s"]);
 
+    expect(callsAt.slice(0, 4)).toEqual([15_000, 16_000, 31_000, 32_000]);
     expect(runs[1]?.worker).toBe("work-0-one");
     expect(one.factsOf("loop-failed")[0]).toMatchObject({ loop: "sessions", retryInMs: 1_000 });
+  });
+
+  test("keeps a session that was claimed while the store said that there was none", async () => {
+    const { bench } = await openBench();
+    const answers = [new Gate<number>(), new Gate<number>()];
+    let calls = 0;
+    const slow = replacing(bench.provider, {
+      renewSessionLock: () => {
+        calls += 1;
+        return answers[calls - 1]!.opened;
+      },
+    });
+    const keeper = new SessionKeeper(bench.services({ provider: slow }), ["node-a"]);
+    keeper.start();
+    await bench.clock.advance(15_000);
+    keeper.claimed();
+    answers[0]!.open(0);
+    await bench.clock.advance(15_000);
+    answers[1]!.open(0);
+    await keeper.stop();
+
+    expect(calls).toBe(2);
   });
 
   test("sweeps sessions that nobody owns, every five minutes, whatever the store says", async () => {

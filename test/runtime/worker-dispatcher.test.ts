@@ -355,6 +355,18 @@ describe("a cancelled activity", () => {
     expect(await bench.messages()).toEqual([]);
   });
 
+  test("that has run for long is still told from one that lost its lock", async () => {
+    const bench = await openBench();
+    const { definition, heard } = patient();
+    bench.startWorker({ activities: [definition] });
+    await bench.provider.enqueueForWorker(act("order-1", 2, { name: "Patient" }));
+    await bench.clock.advance(10 * 60_000);
+    await bench.cancelInStore("order-1", 2);
+    await bench.clock.advance(30_000);
+
+    expect(heard).toEqual(["cancelled"]);
+  });
+
   test("of the same process hears of it at once", async () => {
     const bench = await openBench();
     const { definition, heard } = patient();
@@ -390,12 +402,12 @@ describe("a cancelled activity", () => {
   test("whose execution is over is told so by the renewal, and its row is removed without a completion", async () => {
     const bench = await openBench();
     const { definition, heard } = patient();
-    bench.startWorker({ activities: [definition] });
+    const worker = bench.startWorker({ activities: [definition] });
     await bench.provider.enqueueForWorker(act("order-1", 2, { name: "Patient" }));
     await bench.settle();
+    worker.dispatcher.stopFetching();
     await bench.endInstance("order-1");
-    await bench.clock.advance(30_000);
-    await bench.clock.advance(60_000);
+    await bench.clock.advance(90_000);
 
     expect(heard).toEqual(["cancelled"]);
     expect(await fetchWork(bench.provider)).toBeNull();
@@ -479,30 +491,33 @@ describe("an ack that fails", () => {
     return { definition, runs: () => runs };
   }
 
-  test("for a passing reason is repeated, with the lock kept and the activity run once", async () => {
-    const bench = await openBench();
-    const { definition, runs } = counting();
-    const downUntil = bench.clock.now() + 5 * 60_000;
-    const down = replacing(bench.provider, {
-      ackWorkItem: async (token, completion) => {
-        if (bench.clock.now() < downUntil) throw transient("ackWorkItem");
-        return bench.provider.ackWorkItem(token, completion);
-      },
-    });
-    const worker = bench.startWorker({ activities: [definition], provider: down });
-    await bench.provider.enqueueForWorker(act("order-1", 2, { name: "Count" }));
-    await bench.clock.advance(6 * 60_000);
+  test.each([{ error: transient("ackWorkItem") }, { error: new Error("socket hang up") }])(
+    "with '$error.message' is repeated, with the lock kept and the activity run once",
+    async ({ error }) => {
+      const bench = await openBench();
+      const { definition, runs } = counting();
+      const downUntil = bench.clock.now() + 5 * 60_000;
+      const down = replacing(bench.provider, {
+        ackWorkItem: async (token, completion) => {
+          if (bench.clock.now() < downUntil) throw error;
+          return bench.provider.ackWorkItem(token, completion);
+        },
+      });
+      const worker = bench.startWorker({ activities: [definition], provider: down });
+      await bench.provider.enqueueForWorker(act("order-1", 2, { name: "Count" }));
+      await bench.clock.advance(6 * 60_000);
 
-    expect(runs()).toBe(1);
-    expect(answerOf(await bench.messages())).toBe(1);
-    expect(worker.factsOf("activity-ended")).toMatchObject([{ outcome: "success", durationMs: 0 }]);
-    expect(
-      worker
-        .factsOf("loop-failed")
-        .map((fact) => fact.retryInMs)
-        .slice(0, 7),
-    ).toEqual([100, 200, 400, 800, 1_600, 3_000, 3_000]);
-  });
+      expect(runs()).toBe(1);
+      expect(answerOf(await bench.messages())).toBe(1);
+      expect(worker.factsOf("activity-ended")).toMatchObject([{ outcome: "success", durationMs: 0 }]);
+      expect(
+        worker
+          .factsOf("loop-failed")
+          .map((fact) => fact.retryInMs)
+          .slice(0, 7),
+      ).toEqual([100, 200, 400, 800, 1_600, 3_000, 3_000]);
+    },
+  );
 
   test("although the store has committed it does no harm", async () => {
     const bench = await openBench();
@@ -523,6 +538,26 @@ describe("an ack that fails", () => {
 
     expect(runs()).toBe(1);
     expect(await bench.messages()).toHaveLength(1);
+  });
+
+  test("leaves the activity in peace, which has done its part", async () => {
+    const bench = await openBench();
+    let signal: AbortSignal | undefined;
+    const quick = activity("Quick", (ctx) => {
+      signal = ctx.signal;
+    });
+    const down = replacing(bench.provider, {
+      ackWorkItem: async () => {
+        throw transient("ackWorkItem");
+      },
+    });
+    const worker = bench.startWorker({ activities: [quick], provider: down });
+    await bench.provider.enqueueForWorker(act("order-1", 2, { name: "Quick" }));
+    await bench.settle();
+    worker.dispatcher.cancelLocal([{ instance: "order-1", executionId: 1, id: 2 }]);
+    await worker.dispatcher.abort();
+
+    expect(signal?.aborted).toBe(false);
   });
 
   test("until the lock is lost is given up", async () => {
@@ -706,19 +741,22 @@ describe("a shutdown", () => {
     expect(answerOf(await bench.messages())).toBe(1);
   });
 
-  test("cuts the grace period of a cancelled activity short", async () => {
-    const bench = await openBench();
-    const stuck = activity("Stuck", () => new Promise<void>(() => {}));
-    const worker = bench.startWorker({ activities: [stuck] });
-    await bench.provider.enqueueForWorker(act("order-1", 2, { name: "Stuck" }));
-    await bench.settle();
-    await bench.cancelInStore("order-1", 2);
-    worker.dispatcher.cancelLocal([{ instance: "order-1", executionId: 1, id: 2 }]);
-    await bench.settle();
-    await worker.dispatcher.abort();
+  test.each(["later", "in the same moment"])(
+    "that comes %s cuts the grace period of a cancelled activity short",
+    async (when) => {
+      const bench = await openBench();
+      const stuck = activity("Stuck", () => new Promise<void>(() => {}));
+      const worker = bench.startWorker({ activities: [stuck] });
+      await bench.provider.enqueueForWorker(act("order-1", 2, { name: "Stuck" }));
+      await bench.settle();
+      await bench.cancelInStore("order-1", 2);
+      worker.dispatcher.cancelLocal([{ instance: "order-1", executionId: 1, id: 2 }]);
+      if (when === "later") await bench.settle();
+      await worker.dispatcher.abort();
 
-    expect(worker.factsOf("activity-ended")).toMatchObject([{ outcome: "cancelled" }]);
-  });
+      expect(worker.factsOf("activity-ended")).toMatchObject([{ outcome: "cancelled" }]);
+    },
+  );
 
   test("does not wait for a store that takes no completions", async () => {
     const bench = await openBench();

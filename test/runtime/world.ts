@@ -8,31 +8,46 @@ import { MemoryProvider } from "../../src/providers/memory/index.js";
 import { Runtime, type RuntimeStart } from "../../src/runtime/runtime.js";
 import { VirtualClock } from "../../src/testing/virtual-clock.js";
 
+function counter(prefix: string): () => string {
+  let count = 0;
+  return () => {
+    count += 1;
+    return `${prefix}-${count}`;
+  };
+}
+
+/** The same store, with some of its methods replaced: to lose answers, to forge them, to be slow. */
+export function altered(provider: Provider, changes: Partial<Provider>): Provider {
+  return new Proxy(provider, {
+    get(target, name) {
+      const member: unknown = Reflect.get(name in changes ? changes : target, name);
+      return typeof member === "function" && !(name in changes) ? member.bind(target) : member;
+    },
+  });
+}
+
 export class World implements AsyncDisposable {
   readonly clock = new VirtualClock();
   readonly provider: MemoryProvider;
   readonly client: Client;
   readonly facts: Fact[] = [];
   readonly #runtimes: Runtime[] = [];
-  #ids = 0;
 
   constructor() {
-    this.provider = new MemoryProvider({ clock: this.clock, newId: () => this.newId() });
+    this.provider = new MemoryProvider({ clock: this.clock, newId: counter("token") });
     this.client = new Client(this.provider, { clock: this.clock });
   }
 
-  newId(): string {
-    this.#ids += 1;
-    return `${String(this.#ids).padStart(8, "0")}-id`;
-  }
-
   /** A runtime on this world's store, or on another view of it. */
-  async runtime(given: Partial<RuntimeStart> & { readonly provider?: Provider } = {}): Promise<Runtime> {
+  async runtime(given: Partial<RuntimeStart> = {}): Promise<Runtime> {
     const runtime = await Runtime.start({
       provider: this.provider,
       clock: this.clock,
-      newId: () => this.newId(),
+      newId: counter("id"),
       observers: [(fact) => this.facts.push(fact)],
+      orchestrationConcurrency: 2,
+      workerConcurrency: 2,
+      longPollTimeoutMs: 3_600_000,
       ...given,
     });
     this.#runtimes.push(runtime);

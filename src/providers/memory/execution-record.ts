@@ -1,6 +1,6 @@
 // providers/memory/execution-record.ts — one execution: its status and its append-only history.
 
-import type { Event } from "../../history/event.js";
+import type { Event, EventOf } from "../../history/event.js";
 import type { ExecutionMetadata, ExecutionStatus, SemVer } from "../../provider/provider.js";
 
 export class ExecutionRecord {
@@ -29,6 +29,11 @@ export class ExecutionRecord {
   historyFrom(eventId: number): readonly Event[] | null {
     const index = indexOfEvent(this.#history, eventId);
     return this.#history[index]?.eventId === eventId ? this.#history.slice(index) : null;
+  }
+
+  findStarted(): EventOf<"OrchestrationStarted"> | null {
+    for (const event of this.#history) if (event.type === "OrchestrationStarted") return event;
+    return null;
   }
 
   has(eventId: number): boolean {

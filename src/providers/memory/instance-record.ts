@@ -5,7 +5,6 @@
 
 import type { Event } from "../../history/event.js";
 import { INITIAL_EXECUTION_ID } from "../../history/event.js";
-import type { ContinueAsNew, StartOrchestration } from "../../history/work-item.js";
 import type { CapabilityFilter, SemVer, TurnCommit } from "../../provider/provider.js";
 import { ExecutionRecord } from "./execution-record.js";
 import { KvTables } from "./kv-tables.js";
@@ -59,19 +58,17 @@ export class InstanceRecord {
   }
 
   /**
-   * An instance that has run is known by its row, or failing that by its history; a new one by its start.
-   * Null: nobody has said yet what this instance is.
+   * An instance that has run is known by its row, or failing that by its history; a new one by its start, which must be
+   * visible where a time is given. Null: nobody has said yet what this instance is.
    */
-  identify(start: StartOrchestration | ContinueAsNew | null): Identity | null {
+  identify(now?: number): Identity | null {
     if (this.row !== null) return this.row;
     for (let executionId = this.latestExecutionId; executionId >= INITIAL_EXECUTION_ID; executionId -= 1) {
-      const first = this.executions
-        .get(executionId)
-        ?.history()
-        .find((event) => event.type === "OrchestrationStarted");
-      if (first?.type === "OrchestrationStarted") return { name: first.name, version: first.version };
+      const started = this.executions.get(executionId)?.findStarted() ?? null;
+      if (started !== null) return started;
     }
-    return start === null ? null : { name: start.orchestration, version: start.version ?? UNKNOWN_VERSION };
+    const start = this.messages.findStart(now);
+    return start && { name: start.orchestration, version: start.version ?? UNKNOWN_VERSION };
   }
 
   /** Whether a dispatcher with this filter can replay the current execution. */

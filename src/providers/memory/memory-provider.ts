@@ -1,6 +1,7 @@
 // providers/memory/memory-provider.ts — the contract in its plainest form: nothing is kept but in this process.
 //
-// Read it as the executable specification. Why each rule of the contract holds here:
+// Read it as the executable specification. P1 to P8 are the rules of the contract (provider/provider.ts); those that
+// hold for reasons one does not see in any single place:
 //
 //   P1. Every operation runs from its first check to its last write without an await, so nobody sees it half done;
 //       it checks everything before it writes anything, so a refused operation has changed nothing.
@@ -206,17 +207,18 @@ export class MemoryProvider implements Provider {
     let found: Candidate | null = null;
     for (const instance of this.#schedule.readyAt(now)) {
       if (!instance.isCompatibleWith(capability)) continue;
-      const start =
-        instance.messages
-          .visible(now)
-          .map((message) => message.item)
-          .find(isStartLike) ?? null;
-      const identity = instance.identify(start);
-      if (identity === null) orphans.push(instance);
-      if (identity !== null) found = { instance, identity };
-      if (found !== null) break;
+      const identity = instance.identify(now);
+      if (identity === null) {
+        orphans.push(instance);
+        continue;
+      }
+      found = { instance, identity };
+      break;
     }
-    for (const instance of orphans) this.#dropQueueMessages(instance, now);
+    for (const instance of orphans) {
+      this.#dropQueueMessages(instance, now);
+      this.#schedule.place(instance, now);
+    }
     return found;
   }
 
@@ -224,11 +226,12 @@ export class MemoryProvider implements Provider {
    * Messages may run ahead of their instance's start. They wait for it, unlocked and uncounted; but queue messages
    * with no start on its way are dropped, by design.
    */
-  #dropQueueMessages(instance: InstanceRecord, now: number): void {
-    const visible = instance.messages.visible(now);
-    if (visible.some(({ item }) => item.type !== "QueueMessage") || instance.messages.findStart() !== null) return;
-    for (const message of visible) instance.messages.remove(message);
-    this.#schedule.place(instance, now);
+  #dropQueueMessages({ id, messages }: InstanceRecord, now: number): void {
+    const visible = messages.visible(now);
+    if (visible.some(({ item }) => item.type !== "QueueMessage") || messages.findStart() !== null) return;
+    for (const message of visible) messages.remove(message);
+    const warning = `Dropped ${visible.length} queue message(s) to instance '${id}', which nobody has started.`;
+    process.emitWarning(warning, "DuroxideWarning");
   }
 
   #requireInstanceLock(
@@ -368,7 +371,7 @@ export class MemoryProvider implements Provider {
 
   async getInstanceStatus(id: string): Promise<InstanceStatus | null> {
     const instance = this.#instances.get(id);
-    const identity = instance?.identify(instance.messages.findStart()) ?? null;
+    const identity = instance?.identify() ?? null;
     if (instance === undefined || identity === null) return null;
     return {
       status: instance.currentExecution?.status ?? "Pending",

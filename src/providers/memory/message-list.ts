@@ -72,9 +72,9 @@ export class MessageList {
     return visible;
   }
 
-  /** A queued start or continue-as-new, visible or not. */
-  findStart(): StartOrchestration | ContinueAsNew | null {
-    for (const { item } of this.#messages) if (isStartLike(item)) return item;
+  /** The oldest start or continue-as-new: of those visible now or, without a time, of all. */
+  findStart(now = Number.POSITIVE_INFINITY): StartOrchestration | ContinueAsNew | null {
+    for (const { item, visibleAt } of this.#messages) if (visibleAt <= now && isStartLike(item)) return item;
     return null;
   }
 

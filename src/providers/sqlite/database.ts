@@ -148,23 +148,21 @@ export class Database {
     const deadline = this.#clock.now() + this.#busyTimeoutMs;
     for (let tries = 0; ; tries += 1) {
       if (this.#closing.signal.aborted) throw closedError(operation);
-      if (this.#pause === null) {
-        try {
-          return attempt();
-        } catch (error) {
-          if (!isBusy(error)) throw toProviderError(operation, this.#file, error);
-          this.#pauseAll(Math.min(FIRST_PAUSE_MS * 2 ** tries, LONGEST_PAUSE_MS));
-        }
+      try {
+        if (this.#pause === null) return attempt();
+      } catch (error) {
+        if (!isBusy(error)) throw toProviderError(operation, this.#file, error);
       }
-      if (this.#clock.now() >= deadline) throw busyError(operation, this.#file, this.#busyTimeoutMs);
+      const leftMs = deadline - this.#clock.now();
+      if (leftMs <= 0) throw busyError(operation, this.#file, this.#busyTimeoutMs);
+      this.#pause ??= this.#sleep(Math.min(FIRST_PAUSE_MS * 2 ** tries, LONGEST_PAUSE_MS, leftMs));
       await this.#pause; // D4
     }
   }
 
-  #pauseAll(delayMs: number): void {
-    this.#pause = sleep(this.#clock, delayMs, this.#closing.signal).then(() => {
-      this.#pause = null;
-    });
+  async #sleep(delayMs: number): Promise<void> {
+    await sleep(this.#clock, delayMs, this.#closing.signal);
+    this.#pause = null;
   }
 }
 

@@ -15,14 +15,16 @@ const hasMigrationsTable = `SELECT 1 FROM sqlite_schema WHERE type = 'table' AND
 const latestMigration = `SELECT MAX(version) AS version FROM duroxide_migrations`;
 const recordMigration = `INSERT INTO duroxide_migrations (version, name, applied_at) VALUES (?, ?, ?)`;
 
-/** Applies what is missing, in one transaction. A file that is up to date is only read. */
+/** Changes nothing, but fails where the file can only be read. Better to hear of it now than at the first turn. */
+const tryToWrite = `UPDATE duroxide_migrations SET version = version WHERE FALSE`;
+
+/** Applies what is missing, in one transaction. */
 export async function migrate(database: Database, now: number): Promise<void> {
-  const isCurrent = await database.read("open", (db) => !isBehind(db));
-  if (isCurrent) return;
   await database.write("open", (db) => {
-    if (!isBehind(db)) return; // another process was faster
-    db.execute(createMigrationsTable);
     const applied = appliedVersion(db);
+    checkKnown(applied);
+    db.execute(createMigrationsTable);
+    db.run(tryToWrite);
     for (const { version, name, script } of MIGRATIONS) {
       if (version <= applied) continue;
       db.execute(script);
@@ -31,10 +33,9 @@ export async function migrate(database: Database, now: number): Promise<void> {
   });
 }
 
-function isBehind(db: Database): boolean {
+function checkKnown(applied: number): void {
   const latest = MIGRATIONS.at(-1)?.version ?? 0;
-  const applied = appliedVersion(db);
-  if (applied <= latest) return applied < latest;
+  if (applied <= latest) return;
   const message = `the file has schema version ${applied}, and this version of duroxide-ts knows none above ${latest}`;
   throw new ProviderError("invalid", "open", `${message}. Update duroxide-ts, or open another file`);
 }

@@ -2,8 +2,9 @@
 //
 // The states of a message and the ways between them stand in `schema.ts`. What must hold:
 //
-//   O1. Only a live lock is in the table of locks once a fetch has looked, so a claim meets none that it must steal.
-//   O2. A batch is what was visible when its lock was taken. What arrives later carries no token, and waits.
+//   O1. Only live locks are in the table of locks once a fetch has looked, so a claim meets none that it must steal.
+//   O2. A batch is what was visible when its lock was taken: state 'taken', `visible_at` not after `locked_at`. What
+//       arrives later is not 'taken', and waits.
 //   O3. What ran ahead of its start is neither locked nor counted, and stands in nobody's way.
 //   O4. A message that cannot be decoded is in the batch, though not handed out, and goes with its ack.
 
@@ -51,10 +52,12 @@ export const selectFallenDue = `
 export const readyVisibleMessages = `
   UPDATE duroxide_orchestrator_queue SET state = 'ready' WHERE state = 'waiting' AND visible_at <= ?
 `;
-export const deleteExpiredLocks = `DELETE FROM duroxide_instance_locks WHERE locked_until <= ? RETURNING lock_token`;
-/** The token stays: its dispatcher may still abandon what nobody has taken since. */
-export const readyTakenMessages = `
-  UPDATE duroxide_orchestrator_queue SET state = 'ready' WHERE lock_token = ? AND state = 'taken'
+export const deleteExpiredLocks = `
+  DELETE FROM duroxide_instance_locks WHERE locked_until <= ? RETURNING instance_id, locked_at
+`;
+export const readyTaken = `
+  UPDATE duroxide_orchestrator_queue SET state = 'ready'
+  WHERE instance_id = ?1 AND visible_at <= ?2 AND state = 'taken'
 `;
 
 /**
@@ -83,40 +86,43 @@ const insertLock = `
 
 /** Takes every visible message of the instance (O2), the parked ones too: their start is among them. */
 export const takeMessages = `
-  UPDATE duroxide_orchestrator_queue SET state = 'taken', lock_token = ?3, attempt_count = attempt_count + 1
+  UPDATE duroxide_orchestrator_queue SET state = 'taken', attempt_count = attempt_count + 1
   WHERE instance_id = ?1 AND visible_at <= ?2
   RETURNING id, due_at, attempt_count, work_item
 `;
 
 /** Undoes a take: no lock, no attempt. */
 export const parkTaken = `
-  UPDATE duroxide_orchestrator_queue SET state = 'parked', lock_token = NULL, attempt_count = attempt_count - 1
-  WHERE lock_token = ?
+  UPDATE duroxide_orchestrator_queue SET state = 'parked', attempt_count = attempt_count - 1
+  WHERE instance_id = ?1 AND visible_at <= ?2 AND state = 'taken'
 `;
 const selectStart = `SELECT 1 FROM duroxide_orchestrator_queue WHERE instance_id = ? AND is_start = 1 LIMIT 1`;
 
-export const deleteTaken = `DELETE FROM duroxide_orchestrator_queue WHERE lock_token = ?`;
+export const deleteTaken = `
+  DELETE FROM duroxide_orchestrator_queue WHERE instance_id = ?1 AND visible_at <= ?2 AND state = 'taken'
+`;
 
 /** Visible as they were before, so that they keep their place. */
 export const abandonTaken = `
-  UPDATE duroxide_orchestrator_queue SET state = 'ready', lock_token = NULL, attempt_count = MAX(0, attempt_count - ?2)
-  WHERE lock_token = ?1
+  UPDATE duroxide_orchestrator_queue SET state = 'ready', attempt_count = MAX(0, attempt_count - ?3)
+  WHERE instance_id = ?1 AND visible_at <= ?2 AND state = 'taken'
 `;
 export const delayTaken = `
   UPDATE duroxide_orchestrator_queue
-  SET state = 'waiting', lock_token = NULL, attempt_count = MAX(0, attempt_count - ?2), visible_at = ?3
-  WHERE lock_token = ?1
+  SET state = 'waiting', attempt_count = MAX(0, attempt_count - ?3), visible_at = ?4
+  WHERE instance_id = ?1 AND visible_at <= ?2 AND state = 'taken'
 `;
 
-/** Only a live lock. */
 export const deleteLiveLock = `
-  DELETE FROM duroxide_instance_locks WHERE lock_token = ? AND locked_until > ? RETURNING instance_id
+  DELETE FROM duroxide_instance_locks WHERE lock_token = ? AND locked_until > ? RETURNING instance_id, locked_at
 `;
+/** Also an expired one, as long as no fetch has noticed. */
+export const deleteLock = `DELETE FROM duroxide_instance_locks WHERE lock_token = ? RETURNING instance_id, locked_at`;
 export const renewLiveLock = `
   UPDATE duroxide_instance_locks SET locked_until = ?3 WHERE lock_token = ?1 AND locked_until > ?2
 `;
-const deleteLock = `DELETE FROM duroxide_instance_locks WHERE lock_token = ? RETURNING instance_id`;
 
+/** Whether the instance has a message that waits for nothing but the lock. */
 export const selectReadyMessage = `
   SELECT 1 FROM duroxide_orchestrator_queue WHERE instance_id = ? AND visible_at <= ? LIMIT 1
 `;
@@ -139,6 +145,11 @@ interface CandidateRow {
   readonly orchestration_name: string | null;
   readonly orchestration_version: string;
   readonly current_execution_id: number;
+}
+
+interface LockRow {
+  readonly instance_id: string;
+  readonly locked_at: number;
 }
 
 interface MessageRow {
@@ -223,23 +234,24 @@ export function fetchOrchestration(
 
 /** Ends a live lock and removes its batch: the first step of an ack. */
 export function consumeBatch(tx: Transaction, operation: string, lockToken: string): string {
-  const lock = tx.db.get<{ readonly instance_id: string }>(deleteLiveLock, lockToken, tx.now);
+  const lock = tx.db.get<LockRow>(deleteLiveLock, lockToken, tx.now);
   if (lock === undefined) throw lockLost(operation, lockToken);
-  tx.db.run(deleteTaken, lockToken);
+  tx.db.run(deleteTaken, lock.instance_id, lock.locked_at);
   return fromColumn(lock.instance_id);
 }
 
 export function abandonBatch(tx: Transaction, lockToken: string, options: AbandonOptions): void {
+  const lock = tx.db.get<LockRow>(deleteLock, lockToken);
+  if (lock === undefined) return;
   const takenBack = options.ignoreAttempt ? 1 : 0;
   if (options.delayMs !== undefined && options.delayMs > 0) {
     const visibleAt = tx.timeIn(options.delayMs);
-    tx.db.run(delayTaken, lockToken, takenBack, visibleAt);
+    tx.db.run(delayTaken, lock.instance_id, lock.locked_at, takenBack, visibleAt);
     tx.effects.messageAt(visibleAt);
   } else {
-    tx.db.run(abandonTaken, lockToken, takenBack);
+    tx.db.run(abandonTaken, lock.instance_id, lock.locked_at, takenBack);
   }
-  const lock = tx.db.get<{ readonly instance_id: string }>(deleteLock, lockToken);
-  if (lock !== undefined) announceRelease(tx, fromColumn(lock.instance_id));
+  announceRelease(tx, fromColumn(lock.instance_id));
 }
 
 export function renewLock(tx: Transaction, lockToken: string, extendForMs: number): void {
@@ -260,8 +272,9 @@ export function nextMessageAt(db: Database, since: number): number | null {
 function readyWhatFellDue(tx: Transaction): void {
   if (tx.db.get(selectFallenDue, tx.now) === undefined) return;
   tx.effects.readyMessages += tx.db.run(readyVisibleMessages, tx.now);
-  for (const { lock_token } of tx.db.all<{ readonly lock_token: string }>(deleteExpiredLocks, tx.now)) {
-    tx.effects.readyMessages += tx.db.run(readyTakenMessages, lock_token);
+  for (const { instance_id, locked_at } of tx.db.all<LockRow>(deleteExpiredLocks, tx.now)) {
+    tx.db.run(readyTaken, instance_id, locked_at);
+    tx.effects.readyMessages += 1;
   }
 }
 
@@ -287,7 +300,7 @@ function lockAndTake(tx: Transaction, instance: string, lockTimeoutMs: number): 
   const instanceId = toColumn(instance);
   tx.db.run(insertLock, instanceId, lockToken, lockedUntil, tx.now);
   const rows = tx.db
-    .all<MessageRow>(takeMessages, instanceId, tx.now, lockToken)
+    .all<MessageRow>(takeMessages, instanceId, tx.now)
     .sort((a, b) => a.due_at - b.due_at || a.id - b.id);
   tx.effects.messageAt(lockedUntil);
   return {
@@ -320,12 +333,13 @@ function orchestratorItem(item: WorkItem): OrchestratorItem {
  * else waits for the start.
  */
 function setAside(tx: Transaction, instance: string, { lockToken, rows, messages }: Batch): void {
+  const instanceId = toColumn(instance);
   const areQueueMessages = messages.length === rows && messages.every((item) => item.type === "QueueMessage");
-  if (areQueueMessages && tx.db.get(selectStart, toColumn(instance)) === undefined) {
-    tx.db.run(deleteTaken, lockToken);
+  if (areQueueMessages && tx.db.get(selectStart, instanceId) === undefined) {
+    tx.db.run(deleteTaken, instanceId, tx.now);
     tx.effects.warnings.push(`Dropped ${rows} queue message(s) to instance '${instance}', which nobody has started.`);
   } else {
-    tx.db.run(parkTaken, lockToken); // O3
+    tx.db.run(parkTaken, instanceId, tx.now); // O3
   }
   tx.db.get(deleteLock, lockToken);
 }

@@ -7,9 +7,12 @@
 //
 //   ready    visible. It can be fetched unless its instance is locked.  → taken, with its instance's lock
 //   waiting  not visible before `visible_at`: a timer, a delay.         → ready, when that time has come
-//   taken    in the batch of the lock whose token it carries.           → gone, at the ack; ready or waiting, when
+//   taken    in the batch of its instance's lock.                       → gone, at the ack; ready or waiting, when
 //                                                                         abandoned; ready, when the lock has expired
 //   parked   ran ahead of the start of its instance.                    → ready, when a start is enqueued
+//
+// Taking a message changes nothing but its state, to a word of the same length, and a small number: SQLite then writes
+// in place, however large the message is.
 //
 // An activity in the worker queue is ready when `held_until` is null. Otherwise it is held until that time: by the
 // worker whose token it carries, by a delay when it carries none. An expired token stays on its row until the row is
@@ -76,15 +79,12 @@ export const MIGRATIONS: readonly Migration[] = [
         is_start           INTEGER NOT NULL,
         timer_execution_id INTEGER,
         timer_id           INTEGER,
-        lock_token         TEXT,
         attempt_count      INTEGER NOT NULL DEFAULT 0,
         work_item          TEXT    NOT NULL
       ) STRICT;
-      CREATE INDEX duroxide_messages_ready ON duroxide_orchestrator_queue (due_at, id) WHERE state = 'ready';
+      CREATE INDEX duroxide_messages_ready ON duroxide_orchestrator_queue (due_at) WHERE state = 'ready';
       CREATE INDEX duroxide_messages_waiting ON duroxide_orchestrator_queue (visible_at) WHERE state = 'waiting';
       CREATE INDEX duroxide_messages_by_instance ON duroxide_orchestrator_queue (instance_id, visible_at);
-      CREATE INDEX duroxide_messages_by_token ON duroxide_orchestrator_queue (lock_token)
-        WHERE lock_token IS NOT NULL;
       CREATE INDEX duroxide_messages_starts ON duroxide_orchestrator_queue (instance_id) WHERE is_start = 1;
       CREATE INDEX duroxide_messages_timers ON duroxide_orchestrator_queue (instance_id, timer_execution_id, timer_id)
         WHERE timer_id IS NOT NULL;
@@ -93,6 +93,7 @@ export const MIGRATIONS: readonly Migration[] = [
         instance_id  TEXT    NOT NULL PRIMARY KEY,
         lock_token   TEXT    NOT NULL UNIQUE,
         locked_until INTEGER NOT NULL,
+        -- The messages of its batch were visible then.
         locked_at    INTEGER NOT NULL
       ) STRICT, WITHOUT ROWID;
       CREATE INDEX duroxide_instance_locks_by_end ON duroxide_instance_locks (locked_until);
@@ -110,7 +111,7 @@ export const MIGRATIONS: readonly Migration[] = [
         enqueued_at   INTEGER NOT NULL,
         work_item     TEXT    NOT NULL
       ) STRICT;
-      CREATE INDEX duroxide_activities_ready ON duroxide_worker_queue (tag, id, session_id) WHERE held_until IS NULL;
+      CREATE INDEX duroxide_activities_ready ON duroxide_worker_queue (tag) WHERE held_until IS NULL;
       CREATE INDEX duroxide_activities_held ON duroxide_worker_queue (held_until) WHERE held_until IS NOT NULL;
       CREATE INDEX duroxide_activities_by_token ON duroxide_worker_queue (lock_token) WHERE lock_token IS NOT NULL;
       CREATE INDEX duroxide_activities_by_id ON duroxide_worker_queue (instance_id, execution_id, activity_id);

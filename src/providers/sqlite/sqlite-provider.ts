@@ -89,7 +89,7 @@ export class SqliteProvider implements Provider {
   readonly #watchers = new InstanceWatchers();
   /** Null: only this process can see the database, or nobody wants to know. */
   readonly #changes: ChangePoller | null;
-  /** Fetches that wait. Nobody else needs to be told when something falls due. */
+  /** Fetches that wait, and have looked. Nobody else needs to be told when something falls due. */
   #waiting = 0;
 
   private constructor(database: Database, settings: SqliteSettings) {
@@ -300,15 +300,13 @@ export class SqliteProvider implements Provider {
   async #search<T>(search: Search<T>): Promise<T | null> {
     const { pollTimeoutMs = 0, signal } = search.options;
     if (signal?.aborted) return null;
-    const found = await this.#look(search);
+    const found = await this.#write(search.operation, search.take);
     if (found !== null || pollTimeoutMs <= 0) return found;
 
     const leave = this.#changes?.enter();
-    this.#waiting += 1;
     try {
       return await this.#wait(search, pollTimeoutMs);
     } finally {
-      this.#waiting -= 1;
       leave?.();
     }
   }
@@ -317,22 +315,30 @@ export class SqliteProvider implements Provider {
     const { clock } = this.#settings;
     const deadline = clock.now() + pollTimeoutMs;
     let lookedAt = clock.now();
-    return search.signal.longPoll({
-      group: search.group(),
-      pollTimeoutMs,
-      signal: search.options.signal,
-      attempt: () => {
-        lookedAt = clock.now();
-        return this.#look(search);
-      },
-      nextDueAt: async () => {
-        const at = await this.#database.read(search.operation, (db) => search.nextAt(db, lookedAt));
-        return at !== null && at < deadline ? at : null;
-      },
-    });
+    this.#waiting += 1;
+    return search.signal
+      .longPoll({
+        group: search.group(),
+        pollTimeoutMs,
+        signal: search.options.signal,
+        attempt: () => {
+          lookedAt = clock.now();
+          this.#waiting -= 1;
+          return this.#look(search).finally(() => {
+            this.#waiting += 1;
+          });
+        },
+        nextDueAt: async () => {
+          const at = await this.#database.read(search.operation, (db) => search.nextAt(db, lookedAt));
+          return at !== null && at < deadline ? at : null;
+        },
+      })
+      .finally(() => {
+        this.#waiting -= 1;
+      });
   }
 
-  /** Looks before it locks: those who find nothing do not hinder those who write. */
+  /** Looks before it locks: of many that are woken, those who find nothing do not hinder those who write. */
   async #look<T>({ operation, mayFind, take }: Search<T>): Promise<T | null> {
     const mayBeThere = await this.#database.read(operation, (db) => mayFind(db, this.#settings.clock.now()));
     return mayBeThere ? this.#write(operation, take) : null;

@@ -124,6 +124,21 @@ export function describeLongPolling(open: OpenProvider): void {
       expect(waiting.value?.item.instance).toBe("a");
     });
 
+    test("ends at the second of two times, when the first has brought nothing", async () => {
+      const { provider, clock } = await open();
+      for (const instance of ["a", "b"]) await provider.enqueueForOrchestrator(start(instance));
+      const a = await takeTurn(provider, { lockTimeoutMs: 1_000 });
+      await takeTurn(provider, { lockTimeoutMs: 2_000 });
+      const waiting = waitForTurn(provider);
+      await clock.advance(500);
+      await provider.ackOrchestrationItem(a.lockToken, turn());
+      await clock.advance(1_499);
+      expect(waiting.value).toBeUndefined();
+
+      await clock.advance(1);
+      expect(waiting.value?.item.instance).toBe("b");
+    });
+
     test("ends when an ack releases an instance that has got messages meanwhile", async () => {
       const { provider, clock } = await open();
       await provider.enqueueForOrchestrator(start("a"));
@@ -308,6 +323,35 @@ export function describeLongPolling(open: OpenProvider): void {
 
       await clock.advance(1);
       expect(waiting.flatMap(({ value }) => value?.item.id ?? []).sort()).toEqual([1, 2]);
+    });
+
+    test("ends at the second of two times, when the first has brought nothing", async () => {
+      const { provider, clock } = await open();
+      for (const id of [1, 2]) await provider.enqueueForWorker(act("a", id));
+      const first = await takeWork(provider, { lockTimeoutMs: 1_000 });
+      await takeWork(provider, { lockTimeoutMs: 2_000 });
+      const waiting = waitForWork(provider);
+      await clock.advance(500);
+      await provider.ackWorkItem(first.lockToken, null);
+      await clock.advance(1_499);
+      expect(waiting.value).toBeUndefined();
+
+      await clock.advance(1);
+      expect(waiting.value?.item.id).toBe(2);
+    });
+
+    test("ends when a session becomes free that was renewed meanwhile", async () => {
+      const { provider, clock } = await open();
+      for (const id of [1, 2]) await provider.enqueueForWorker(act("a", id, { sessionId: "s" }));
+      await takeWork(provider, { session: { ownerId: "A", lockTimeoutMs: 1_000 } });
+      const waiting = waitForWork(provider, { session: { ownerId: "B", lockTimeoutMs: 1_000 } });
+      await clock.advance(500);
+      await provider.renewSessionLock(["A"], { extendForMs: 2_000, idleTimeoutMs: 300_000 });
+      await clock.advance(1_999);
+      expect(waiting.value).toBeUndefined();
+
+      await clock.advance(1);
+      expect(waiting.value?.item.id).toBe(2);
     });
 
     test("ends when a session becomes free", async () => {
