@@ -23,4 +23,6 @@ export type { MetricsSnapshot } from "./runtime/metrics.js";
 export { DEFAULT_RUNTIME_OPTIONS } from "./runtime/options.js";
 export type { RuntimeOptions } from "./runtime/options.js";
 export { Registry } from "./runtime/registry.js";
+export type { RegistryContents, VersionPolicies, VersionPolicy } from "./runtime/registry.js";
 export { Runtime } from "./runtime/runtime.js";
+export type { RuntimeStart, ShutdownOutcome } from "./runtime/runtime.js";

@@ -5,6 +5,7 @@
 //   B2. A race is decided at the moment of delivery, and the losers are dropped before any code runs on. Of branches
 //       that are done already, the first argument wins.
 //   B3. The result is a task like any other: dropping it drops its branches.
+//   B4. A branch that is done outside a turn awaited something foreign: it decides nothing, and the execution knows.
 
 import { InvalidInputError, TaskCancelledError } from "../errors.js";
 import { type DurableTask, isDurableTask, type Outcome, Task } from "./durable-task.js";
@@ -52,7 +53,7 @@ function combine(
 ): DurableTask<unknown> {
   const group = new BranchGroup(execution);
   for (const key of keys) {
-    group.start(execution, (branches as Readonly<Record<string, unknown>>)[key]);
+    group.start((branches as Readonly<Record<string, unknown>>)[key]);
   }
   if (keys.length === 0) group.settle({ status: "fulfilled", value: Array.isArray(branches) ? [] : {} });
   group.observe((place, outcome) => {
@@ -65,26 +66,33 @@ function combine(
 /** Several branches and the one task that stands for them. */
 class BranchGroup implements Droppable {
   readonly task: Task<unknown>;
+  readonly #execution: Execution;
   readonly #scope: Scope;
   readonly #branches: Branch[] = [];
   #isDecided = false;
 
   constructor(execution: Execution) {
+    this.#execution = execution;
     this.#scope = execution.currentScope;
-    this.task = new Task({ onListen: () => execution.refuse(), onDrop: () => this.drop() });
+    const onDrop = (): void => {
+      if (execution.refuse() === null) this.drop();
+    };
+    this.task = new Task({ onListen: () => execution.refuse(), onDrop });
     this.#scope.add(this);
   }
 
-  start(execution: Execution, branch: unknown): void {
-    this.#branches.push(startBranch(execution, this.#scope, branch));
+  start(branch: unknown): void {
+    this.#branches.push(startBranch(this.#execution, this.#scope, branch));
   }
 
   observe(observer: (place: number, outcome: Outcome<unknown>) => void): void {
     this.#branches.forEach((branch, place) => {
       if (this.#isDecided) return;
       branch.observe((outcome) => {
+        if (this.#isDecided || this.#execution.refuse() !== null) return; // B4
         branch.isDone = true;
-        if (!this.#isDecided) observer(place, outcome);
+        branch.scope?.close(); // B1
+        observer(place, outcome);
       });
     });
   }
@@ -104,6 +112,7 @@ class BranchGroup implements Droppable {
 
 interface Branch extends Droppable {
   isDone: boolean;
+  readonly scope: Scope | null;
   observe(observer: (outcome: Outcome<unknown>) => void): void;
 }
 
@@ -130,11 +139,8 @@ function branchOf(value: unknown, scope: Scope | null): Branch {
 function taskBranch(task: Task<unknown>, scope: Scope | null): Branch {
   return {
     isDone: false,
-    observe: (observer) =>
-      task.observe((outcome) => {
-        scope?.close(); // B1
-        observer(outcome);
-      }),
+    scope,
+    observe: (observer) => task.observe(observer),
     drop: () => {
       task.cancel();
       scope?.close();
@@ -145,14 +151,11 @@ function taskBranch(task: Task<unknown>, scope: Scope | null): Branch {
 function promiseBranch(promise: PromiseLike<unknown>, scope: Scope | null): Branch {
   return {
     isDone: false,
+    scope,
     observe: (observer) => {
-      const settle = (outcome: Outcome<unknown>): void => {
-        scope?.close();
-        observer(outcome);
-      };
       promise.then(
-        (value) => settle({ status: "fulfilled", value }),
-        (error: unknown) => settle({ status: "rejected", error }),
+        (value) => observer({ status: "fulfilled", value }),
+        (error: unknown) => observer({ status: "rejected", error }),
       );
     },
     drop: () => {
@@ -164,7 +167,7 @@ function promiseBranch(promise: PromiseLike<unknown>, scope: Scope | null): Bran
 
 function settledBranch(outcome: Outcome<unknown>, scope: Scope | null): Branch {
   scope?.close();
-  return { isDone: false, observe: (observer) => observer(outcome), drop: () => {} };
+  return { isDone: false, scope, observe: (observer) => observer(outcome), drop: () => {} };
 }
 
 function isThenable(value: unknown): value is PromiseLike<unknown> {

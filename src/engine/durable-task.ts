@@ -27,6 +27,7 @@ export type Outcome<T> =
 export interface TaskOwner {
   /** Somebody listens. Answers an error if that is not allowed now (outside a turn); the listener gets it. */
   onListen(): Error | null;
+  /** Code gives the task up. Without effect where code may not run. */
   onDrop(): void;
 }
 

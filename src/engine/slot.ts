@@ -68,7 +68,7 @@ export class Slot implements TaskOwner, LaneWait, Droppable {
   }
 
   onDrop(): void {
-    this.drop();
+    if (this.host.refuse() === null) this.drop();
   }
 
   accept(data: string): void {

@@ -60,11 +60,7 @@ export function displayMessage(details: ErrorDetails): string {
     case "infrastructure":
       return `infrastructure:${details.operation}: ${details.message}`;
     case "configuration":
-      return details.message === null
-        ? `nondeterministic in ${details.resource}`
-        : details.kind === "LimitExceeded"
-          ? details.message
-          : `nondeterministic: ${details.message}`;
+      return configurationMessage(details.kind, details.resource, details.message);
     case "application":
       return applicationMessage(details.kind, details.message);
     case "poison":
@@ -93,6 +89,11 @@ export function nondeterminism(message: string): ErrorDetails {
   return { category: "configuration", kind: "Nondeterminism", resource: "", message };
 }
 
+function configurationMessage(kind: ConfigurationErrorKind, resource: string, message: string | null): string {
+  if (kind === "LimitExceeded") return message ?? `limit exceeded: ${resource}`;
+  return message === null ? `nondeterministic in ${resource}` : `nondeterministic: ${message}`;
+}
+
 function applicationMessage(kind: ApplicationErrorKind, message: string): string {
   switch (kind.type) {
     case "Cancelled":
@@ -110,10 +111,15 @@ function poisonMessage(details: Extract<ErrorDetails, { category: "poison" }>): 
   const type = details.messageType;
   switch (type.type) {
     case "Orchestration":
-      return `poison: orchestration ${type.instance} exceeded ${attempts}`;
+      return `poison: orchestration ${type.instance} exceeded ${attempts}${inWords(details.message)}`;
     case "Activity":
       return `poison: activity ${type.activityName}#${type.activityId} exceeded ${attempts}`;
     case "FailedDeserialization":
       return `poison: orchestration ${type.instance} history deserialization failed after ${attempts}: ${type.error}`;
   }
+}
+
+/** What could not be done is told where somebody put it in words; mostly the message is the offending JSON. */
+function inWords(message: string): string {
+  return message === "" || /^[[{"]/.test(message) ? "" : `: ${message}`;
 }

@@ -5,9 +5,9 @@
 //   E1. Every event costs O(1). A warm execution's ledger grows by its new events and equals one made from scratch.
 
 import { childInstance } from "../engine/action.js";
+import { isInlineCall } from "../engine/system-calls.js";
 import { type Event, type EventOf, isTerminal } from "../history/event.js";
 import type { ParentLink } from "../history/work-item.js";
-import { SYSTEM_ACTIVITY_PREFIX } from "./system-activities.js";
 
 export interface OpenChild {
   readonly name: string;
@@ -18,7 +18,7 @@ export interface OpenChild {
 }
 
 interface OpenActivity {
-  readonly isSystem: boolean;
+  readonly isInline: boolean;
   isCancelRequested: boolean;
 }
 
@@ -106,11 +106,9 @@ export class ExecutionLedger {
   #trackOpenWork(event: Event): void {
     const source = event.sourceEventId ?? 0;
     switch (event.type) {
-      case "ActivityScheduled": {
-        const isSystem = event.name.startsWith(SYSTEM_ACTIVITY_PREFIX);
-        this.#activities.set(event.eventId, { isSystem, isCancelRequested: false });
+      case "ActivityScheduled":
+        this.#activities.set(event.eventId, { isInline: isInlineCall(event.name), isCancelRequested: false });
         break;
-      }
       case "TimerCreated":
         this.#timers.add(event.eventId);
         break;
@@ -152,11 +150,11 @@ export class ExecutionLedger {
     this.#isAmongArrivals = arrives;
   }
 
-  /** System activities may be answered within the turn that asks: those answers did not arrive. */
+  /** System calls are answered within the turn that asks: those answers did not arrive. */
   #isArrival(event: Event): boolean {
     switch (event.type) {
       case "ActivityCompleted":
-        return this.#activities.get(event.sourceEventId ?? 0)?.isSystem !== true;
+        return this.#activities.get(event.sourceEventId ?? 0)?.isInline !== true;
       case "ActivityFailed":
       case "TimerFired":
       case "SubOrchestrationCompleted":

@@ -11,14 +11,16 @@ import type { OrchestrationHandler, TraceLevel, TurnOutcome } from "../engine/tu
 import { unreachable } from "../errors.js";
 import { encodeEvent } from "../history/codec.js";
 import { type ErrorDetails, nondeterminism } from "../history/error-details.js";
+import type { ParentLink } from "../history/work-item.js";
 import type { Fact, OrchestrationRef } from "../observer.js";
-import type { LockedOrchestrationItem, OrchestrationItem, TurnCommit } from "../provider/provider.js";
+import type { LockedOrchestrationItem, OrchestrationItem, SemVerRange, TurnCommit } from "../provider/provider.js";
 import { ExecutionLedger } from "./execution-ledger.js";
 import { type ExecutionStart, startedPayload } from "./execution-start.js";
 import { failedTurn } from "./failed-turn.js";
 import { classifyBatch, type MessageBatch } from "./message-batch.js";
 import { answerCollisions, routeToParent } from "./parent-route.js";
 import { corruptHistoryCommit, corruptHistoryDetails, poisonDetails } from "./poison.js";
+import type { ResolvedOrchestration } from "./registry.js";
 import { formatSemVer, isWithin, parseSemVer } from "./semver.js";
 import type { RuntimeServices } from "./services.js";
 import { emptyCommit, turnCommit } from "./turn-commit.js";
@@ -75,6 +77,8 @@ interface Subject {
 interface Obstacle {
   readonly why: "incompatible-version" | "unregistered";
   readonly message: string;
+  /** How long it is left alone. */
+  readonly delayMs: number;
 }
 
 /** Before another, perhaps newer, process may look at what this one cannot read. */
@@ -82,6 +86,8 @@ const UNREADABLE_DELAY_MS = 1_000;
 /** Recorded where an execution was pinned to no version: the registry decides. */
 const NO_VERSION = "0.0.0";
 const UNKNOWN_VERSION = "unknown";
+/** Why messages were dropped, for observers. */
+const ENDED = "instance-ended";
 
 export class OrchestrationTurn {
   readonly #services: RuntimeServices;
@@ -105,10 +111,11 @@ export class OrchestrationTurn {
     const batch = classifyBatch(item.messages, item.executionId, ledger);
     switch (batch.kind) {
       case "between-executions":
-        return this.#postpone("awaiting-continuation", attempt, "The next execution has not started yet.");
+        return this.#awaitContinuation(attempt);
       case "ended":
+        return this.#consume(item, ENDED, batch.collisions);
       case "never-started":
-        return this.#consume(item, batch);
+        return this.#consume(item, "instance-never-started", batch.collisions);
       case "start":
         return this.#advance(newExecution(item, attempt, batch), null);
       case "resume":
@@ -118,12 +125,14 @@ export class OrchestrationTurn {
     }
   }
 
-  async #consume(
-    item: OrchestrationItem,
-    batch: Extract<MessageBatch, { kind: "ended" | "never-started" }>,
-  ): Promise<TurnDecision> {
-    const answers = await answerCollisions(this.#services.provider, item.instance, batch.collisions);
-    const why = batch.kind === "ended" ? "instance-ended" : "instance-never-started";
+  #awaitContinuation(attempt: number): TurnDecision {
+    const delayMs = unregisteredDelayMs(this.#services.options.unregisteredBackoff, attempt);
+    const message = "The next execution has not started yet.";
+    return { kind: "abandon", why: "awaiting-continuation", message, delayMs, countsAttempt: true };
+  }
+
+  async #consume(item: OrchestrationItem, why: string, collisions: readonly ParentLink[]): Promise<TurnDecision> {
+    const answers = await answerCollisions(this.#services.provider, item.instance, collisions);
     return {
       kind: "commit",
       commit: emptyCommit(item.executionId, answers),
@@ -134,25 +143,32 @@ export class OrchestrationTurn {
   }
 
   async #advance(subject: Subject, live: LiveExecution | null): Promise<TurnDecision> {
-    const { registry, options } = this.#services;
-    const incompatible = live === null ? this.#incompatibility(subject) : null;
+    const { registry, options, clock } = this.#services;
     const resolved = live === null ? registry.resolveOrchestration(subject.name, subject.version) : null;
-    const obstacle = incompatible ?? (live === null && resolved === null ? unregistered(subject) : null);
-    const version = resolved?.version ?? subject.version ?? UNKNOWN_VERSION;
-    const ref = refOf(subject, version);
+    const obstacle = live === null ? this.#obstacle(subject, resolved) : null;
+    const ref = refOf(subject, resolved?.version ?? subject.version ?? UNKNOWN_VERSION);
     if (subject.attempt > options.maxAttempts) return this.#poison(subject, ref, obstacle);
-    if (obstacle !== null) {
-      if (obstacle.why === "unregistered") return this.#postpone(obstacle.why, subject.attempt, obstacle.message);
-      return { kind: "abandon", ...obstacle, delayMs: UNREADABLE_DELAY_MS, countsAttempt: true };
-    }
+    if (obstacle !== null) return { kind: "abandon", ...obstacle, countsAttempt: true };
+
     const execution = live?.execution ?? this.#execution(subject, ref, resolved!.handler);
-    const nowMs = this.#services.clock.now();
-    const outcome = await throughTurnGate(() => execution.turn({ nowMs, messages: subject.batch.messages }));
+    const { messages } = subject.batch;
+    const outcome = await throughTurnGate(() => execution.turn({ nowMs: clock.now(), messages }));
     const breach = findBreach(outcome, options.limits);
     if (breach !== null) return this.#fail(subject, ref, breach);
-    const goesOn = outcome.result.kind === "waiting";
     const decision = await this.#commit(subject, ref, outcome, live !== null);
+    const goesOn = outcome.result.kind === "waiting";
     return goesOn ? { ...decision, live: { execution, ledger: subject.ledger } } : decision;
+  }
+
+  #obstacle(subject: Subject, resolved: ResolvedOrchestration | null): Obstacle | null {
+    const { options } = this.#services;
+    const incompatible = incompatibility(subject, options.supportedReplayVersions);
+    if (incompatible !== null) {
+      return { why: "incompatible-version", message: incompatible, delayMs: UNREADABLE_DELAY_MS };
+    }
+    if (resolved !== null) return null;
+    const delayMs = unregisteredDelayMs(options.unregisteredBackoff, subject.attempt);
+    return { why: "unregistered", message: unregistered(subject), delayMs };
   }
 
   #execution(subject: Subject, ref: OrchestrationRef, handler: OrchestrationHandler): Execution {
@@ -221,9 +237,7 @@ export class OrchestrationTurn {
     const batch = classifyBatch(item.messages, item.executionId, new ExecutionLedger(item.instance));
     const status = (await provider.getInstanceStatus(item.instance))?.status;
     if (status === "Completed" || status === "Failed") {
-      const collisions = batch.kind === "between-executions" ? [] : batch.collisions;
-      const contents = { messages: item.messages, ignoredStarts: 0, collisions };
-      return this.#consume(item, { kind: "ended", ...contents }); // T1
+      return this.#consume(item, ENDED, "collisions" in batch ? batch.collisions : []); // T1
     }
     if (attempt <= options.maxAttempts) {
       const message = `The history cannot be read: ${item.historyError}`;
@@ -241,31 +255,14 @@ export class OrchestrationTurn {
     const facts = [unreadableEnded(item, details)];
     return withPoisonFact({ kind: "commit", commit, facts, turn: null, live: null }, item.instance, details);
   }
-
-  #incompatibility({ ledger, start, name }: Subject): Obstacle | null {
-    if (start !== null || ledger.started === null) return null;
-    const pinned = parseSemVer(ledger.started.duroxideVersion);
-    const range = this.#services.options.supportedReplayVersions;
-    if (pinned === null || isWithin(pinned, range)) return null;
-    const supported = `${formatSemVer(range.min)} to ${formatSemVer(range.max)}`;
-    return {
-      why: "incompatible-version",
-      message: `incompatible version: orchestration '${name}' is pinned to engine ${formatSemVer(pinned)}, but this runtime replays ${supported}.`,
-    };
-  }
-
-  #postpone(why: "unregistered" | "awaiting-continuation", attempt: number, message: string): TurnDecision {
-    const delayMs = unregisteredDelayMs(this.#services.options.unregisteredBackoff, attempt);
-    return { kind: "abandon", why, message, delayMs, countsAttempt: true };
-  }
 }
 
 /** Whether the execution in memory stands exactly where the store does. */
 function isAt({ execution, ledger }: LiveExecution, item: OrchestrationItem): boolean {
   const [newest, remembered] = [item.history.at(-1), execution.lastEvent];
   if (newest === undefined || remembered === null || execution.executionId !== item.executionId) return false;
-  const expectedEvents = item.isWarm ? 1 : ledger.eventCount;
-  return item.history.length === expectedEvents && encodeEvent(newest) === encodeEvent(remembered);
+  if (item.history.length !== (item.isWarm ? 1 : ledger.eventCount)) return false;
+  return newest === remembered || encodeEvent(newest) === encodeEvent(remembered);
 }
 
 function newExecution(
@@ -291,12 +288,17 @@ function sameExecution(
   return { item, attempt, batch, ledger, executionId: item.executionId, start: null, name, version };
 }
 
-function unregistered({ name, version }: Subject): Obstacle {
-  const label = `orchestration '${name}' ${version === null ? "(latest version)" : `version ${version}`}`;
-  return {
-    why: "unregistered",
-    message: `The ${label} is not registered here. Register it with a runtime on this store.`,
-  };
+/** Null where this runtime can replay what the execution has recorded so far. */
+function incompatibility({ ledger, start, name }: Subject, supported: SemVerRange): string | null {
+  const pinned = start === null && ledger.started !== null ? parseSemVer(ledger.started.duroxideVersion) : null;
+  if (pinned === null || isWithin(pinned, supported)) return null;
+  const range = `${formatSemVer(supported.min)} to ${formatSemVer(supported.max)}`;
+  return `incompatible version: orchestration '${name}' is pinned to engine ${formatSemVer(pinned)}, but this runtime replays ${range}.`;
+}
+
+function unregistered({ name, version }: Subject): string {
+  const label = version === null ? "(latest version)" : `version ${version}`;
+  return `The orchestration '${name}' ${label} is not registered here. Register it with a runtime on this store.`;
 }
 
 function refOf(subject: Subject, version: string): OrchestrationRef {

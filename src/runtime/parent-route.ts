@@ -32,6 +32,7 @@ export async function answerCollisions(
   instance: string,
   parents: readonly ParentLink[],
 ): Promise<OrchestratorItem[]> {
+  if (parents.length === 0) return [];
   const details = orchestrationFailed(
     `Instance '${instance}' already exists. Choose another instanceId for the sub-orchestration.`,
   );

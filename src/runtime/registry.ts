@@ -4,13 +4,13 @@
 //   G2. A version that is asked for is found exactly or not at all; only a start that names none is subject to policy.
 
 import type { ActivityDefinition, OrchestrationDefinition } from "../define.js";
+import { SYSTEM_CALL_PREFIX } from "../engine/system-calls.js";
 import type { OrchestrationHandler } from "../engine/turn.js";
 import { RegistrationError } from "../errors.js";
 import { decodePayload, encodePayload } from "../history/payload.js";
 import type { SemVer } from "../provider/provider.js";
 import { validateSync } from "../schema.js";
 import { compareSemVer, formatSemVer, parseSemVer } from "./semver.js";
-import { SYSTEM_ACTIVITY_PREFIX } from "./system-activities.js";
 
 /** The newest registered version, or always this one. */
 export type VersionPolicy = "latest" | (string & {});
@@ -163,8 +163,8 @@ function collectActivities(
   const byName = new Map(systemActivities.map((definition) => [definition.name, definition]));
   for (const definition of definitions) {
     const { name } = definition;
-    if (name.startsWith(SYSTEM_ACTIVITY_PREFIX)) {
-      problems.push(`activity name '${name}' uses reserved prefix '${SYSTEM_ACTIVITY_PREFIX}'`);
+    if (name.startsWith(SYSTEM_CALL_PREFIX)) {
+      problems.push(`activity name '${name}' uses reserved prefix '${SYSTEM_CALL_PREFIX}'`);
       continue;
     }
     if (definition.isDeclaration) problems.push(declarationProblem("activity", name));

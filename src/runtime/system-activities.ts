@@ -2,10 +2,9 @@
 
 import type { Clock } from "../clock.js";
 import { type ActivityDefinition, activity } from "../define.js";
+import { GET_KV_VALUE, NEW_GUID, UTC_NOW_MS } from "../engine/system-calls.js";
 import { InvalidInputError } from "../errors.js";
 import type { Provider } from "../provider/provider.js";
-
-export const SYSTEM_ACTIVITY_PREFIX = "__duroxide_syscall:";
 
 export interface SystemSources {
   readonly provider: Provider;
@@ -16,9 +15,9 @@ export interface SystemSources {
 /** The first two are recorded within the turn by our engine; histories of the reference wait for them in the queue. */
 export function systemActivities(sources: SystemSources): ActivityDefinition[] {
   return [
-    activity(`${SYSTEM_ACTIVITY_PREFIX}new_guid`, () => sources.newId()),
-    activity(`${SYSTEM_ACTIVITY_PREFIX}utc_now_ms`, () => sources.clock.now()),
-    activity(`${SYSTEM_ACTIVITY_PREFIX}get_kv_value`, (_ctx, input: unknown) => {
+    activity(NEW_GUID, () => sources.newId()),
+    activity(UTC_NOW_MS, () => sources.clock.now()),
+    activity(GET_KV_VALUE, (_ctx, input: unknown) => {
       const { instance, key } = readRequest(input);
       return sources.provider.getKvValue(instance, key);
     }),

@@ -8,6 +8,7 @@
 //   D5. Where there is room for a session and slots wait, one of them waits for sessions too; where there is none, none
 //       does, for it would claim a session that another worker has room for.
 
+import { setMaxListeners } from "node:events";
 import type { Client } from "../client/client.js";
 import { encodeWorkItem } from "../history/codec.js";
 import type { ErrorDetails } from "../history/error-details.js";
@@ -51,6 +52,7 @@ export class WorkerDispatcher {
   constructor(services: RuntimeServices, deps: { readonly client: Client }) {
     this.#services = services;
     this.#client = deps.client;
+    setMaxListeners(0, this.#stopping.signal, this.#aborting.signal); // One for every slot that waits.
     this.#slots = slotsOf(services);
     this.#sessions = new SessionTracker(services.options.maxSessionsPerRuntime);
     this.#sessionKeeper = new SessionKeeper(services, [...new Set(this.#slots.map((slot) => slot.ownerId))]);

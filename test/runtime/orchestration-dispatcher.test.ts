@@ -117,6 +117,22 @@ describe("work that was fetched too often", () => {
   });
 });
 
+describe("messages for an instance that nobody has started", () => {
+  test("are consumed without effect where a store hands them out", async () => {
+    await using world = new World();
+    const careless = fetching(world.provider, (locked) => {
+      const messages: OrchestratorItem[] = [{ type: "CancelInstance", instance: locked.item.instance, reason: "x" }];
+      return { ...locked, item: { ...locked.item, messages } };
+    });
+    await world.runtime({ provider: careless, orchestrations: [waits] });
+    await world.client.start(waits, { instanceId: "w" });
+    await world.clock.advance(10);
+
+    expect(await world.history("w")).toEqual([]);
+    expect(world.factsOf("messages-dropped")).toMatchObject([{ why: "instance-never-started", count: 1 }]);
+  });
+});
+
 describe("a history that cannot be read", () => {
   const unreadable = (provider: Provider, instance: string): Provider =>
     fetching(provider, (locked) => {

@@ -656,3 +656,81 @@ describe("a schema that throws", () => {
     expect(await world.ending("s")).toEqual({ status: "Failed", output: "schema bug" });
   });
 });
+
+describe("what the runtime itself provides", () => {
+  test("reads another instance's values, as they are when they are read", async () => {
+    await using world = new World();
+    const producer = orchestration("Producer", async (ctx) => ctx.kv.set("answer", { n: 42 }));
+    const consumer = orchestration("Consumer", async (ctx) => [
+      await ctx.readKv("producer", "answer"),
+      await ctx.readKv("producer", "question"),
+      await ctx.readKv("nobody", "answer"),
+    ]);
+    await world.runtime({ orchestrations: [producer, consumer] });
+    await world.client.start(producer, { instanceId: "producer" });
+    await world.ending("producer");
+    const handle = await world.client.start(consumer, { instanceId: "consumer" });
+
+    expect(await world.settled(handle.result())).toEqual([{ n: 42 }, null, null]);
+  });
+
+  test.each([
+    ["new_guid", '"id-2"'],
+    ["utc_now_ms", "1700000000000"],
+  ])("answers a %s that another runtime has queued", async (name, result) => {
+    await using world = new World();
+    await world.runtime({ orchestrationConcurrency: 0 });
+    const item = { instance: "other", executionId: 1, id: 2, name: `__duroxide_syscall:${name}`, input: "" };
+    await world.provider.enqueueForWorker({ type: "ActivityExecute", ...item });
+    await world.clock.advance(10);
+    await world.client.start("Unknown", { instanceId: "other" });
+    const fetched = await world.provider.fetchOrchestrationItem({ lockTimeoutMs: 1_000 });
+
+    expect(fetched?.item.messages[0]).toEqual({
+      type: "ActivityCompleted",
+      instance: "other",
+      executionId: 1,
+      id: 2,
+      result,
+    });
+  });
+
+  test("counts what happens", async () => {
+    await using world = new World();
+    const calls = orchestration("Calls", async (ctx) => ctx.scheduleActivity(echo, "x"));
+    const runtime = await world.runtime({ orchestrations: [calls], activities: [echo] });
+    await world.client.start(calls, { instanceId: "c" });
+    await world.ending("c");
+
+    expect(runtime.metrics.snapshot()).toMatchObject({
+      orchestrationStarts: 1,
+      orchestrationCompletions: 1,
+      activitySuccess: 1,
+      activeOrchestrations: 0,
+    });
+  });
+});
+
+describe("a runtime that takes over from another", () => {
+  test("goes on where the history ends", async () => {
+    await using world = new World();
+    let runs = 0;
+    const counted = activity("Counted", () => {
+      runs += 1;
+      return runs;
+    });
+    const story = orchestration("Story", async (ctx) => {
+      const first = await ctx.scheduleActivity(counted);
+      await ctx.scheduleTimer("1d");
+      return [first, await ctx.scheduleActivity(counted)];
+    });
+    const before = await world.runtime({ orchestrations: [story], activities: [counted] });
+    const handle = await world.client.start(story, { instanceId: "s" });
+    await world.clock.advance(1_000);
+    await world.settled(before.shutdown());
+    await world.runtime({ orchestrations: [story], activities: [counted] });
+
+    expect(await world.settled(handle.result())).toEqual([1, 2]);
+    expect(world.factsOf("turn-committed").map(({ isWarm }) => isWarm)).toEqual([false, true, false, true]);
+  });
+});

@@ -18,6 +18,7 @@ import type { ActivityExecute, OrchestratorItem } from "../../history/work-item.
 import { isStartLike, targetInstance } from "../../history/work-item.js";
 import { InstanceWatchers } from "../../provider/kit/instance-watchers.js";
 import { WorkSignal } from "../../provider/kit/work-signal.js";
+import { fetchesToWake, workerGroup } from "../../provider/kit/worker-wake.js";
 import type {
   AbandonOptions,
   CapabilityFilter,
@@ -132,7 +133,7 @@ export class MemoryProvider implements Provider {
     this.#unlock(instance);
 
     this.#reschedule(changed, now);
-    if (turn.workerItems.length > 0) this.#workerSignal.notify(turn.workerItems.length);
+    if (turn.workerItems.length > 0) this.#workerSignal.notify(sumOf(turn.workerItems.map(fetchesToWake)));
     const started = turn.orchestratorItems.filter(isStartLike).map((item) => item.instance);
     for (const id of new Set([instance.id, ...started])) this.#watchers.changed(id);
   }
@@ -266,13 +267,13 @@ export class MemoryProvider implements Provider {
   async enqueueForWorker(item: ActivityExecute): Promise<void> {
     checkWorkerItem("enqueueForWorker", item);
     this.#work.add(item, this.#clock.now());
-    this.#workerSignal.notify(1);
+    this.#workerSignal.notify(fetchesToWake(item));
   }
 
   async fetchWorkItem(options: FetchWorkOptions): Promise<LockedWorkItem | null> {
     if (options.tagFilter?.kind === "none") return null;
     return this.#workerSignal.longPoll({
-      group: JSON.stringify([options.tagFilter ?? null, options.session?.ownerId ?? null]),
+      group: workerGroup(options),
       pollTimeoutMs: options.pollTimeoutMs ?? 0,
       signal: options.signal,
       attempt: () => this.#lockOldestWork(options),
@@ -296,7 +297,7 @@ export class MemoryProvider implements Provider {
     const now = this.#clock.now();
     this.#work.abandon(row, options, now);
     if (row.visibleAt > now) this.#workerSignal.wakeAt(row.visibleAt);
-    else this.#workerSignal.notify(1);
+    else this.#workerSignal.notify(fetchesToWake(row.item));
   }
 
   async renewWorkItemLock(lockToken: string, extendForMs: number): Promise<ExecutionState> {
@@ -443,4 +444,8 @@ function describeItem(
 
 function totalBytes(texts: readonly string[]): number {
   return texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
+}
+
+function sumOf(numbers: readonly number[]): number {
+  return numbers.reduce((sum, n) => sum + n, 0);
 }

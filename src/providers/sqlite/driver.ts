@@ -5,6 +5,7 @@ import { messageOf, ProviderError } from "../../errors.js";
 /** What we bind. Text that SQLite would not keep as it is goes through `toColumn` first. */
 export type SqlValue = string | number | null;
 
+/** Parameters are bound by position, to plain `?`: the first versions of `node:sqlite` take `?1` for a name. */
 export interface SqliteStatement {
   run(...values: SqlValue[]): { readonly changes: number | bigint };
   get(...values: SqlValue[]): unknown;

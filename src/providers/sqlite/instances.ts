@@ -24,7 +24,7 @@ import type { Transaction } from "./transaction.js";
 const upsertInstance = `
   INSERT INTO duroxide_instances
     (instance_id, orchestration_name, orchestration_version, current_execution_id, parent_instance_id, created_at, updated_at)
-  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6)
+  VALUES (?, ?, ?, ?, ?, ?, ?)
   ON CONFLICT DO UPDATE SET
     orchestration_name = excluded.orchestration_name,
     orchestration_version = excluded.orchestration_version,
@@ -34,24 +34,24 @@ const upsertInstance = `
 
 /** Does nothing for an instance that is not known. */
 const advanceInstance = `
-  UPDATE duroxide_instances SET current_execution_id = MAX(current_execution_id, ?2), updated_at = ?3
-  WHERE instance_id = ?1
+  UPDATE duroxide_instances SET current_execution_id = MAX(current_execution_id, ?), updated_at = ?
+  WHERE instance_id = ?
 `;
 
 const ensureExecution = `
   INSERT INTO duroxide_executions (instance_id, execution_id, started_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING
 `;
 const setExecutionStatus = `
-  UPDATE duroxide_executions SET status = ?3, output = ?4, completed_at = ?5 WHERE instance_id = ?1 AND execution_id = ?2
+  UPDATE duroxide_executions SET status = ?, output = ?, completed_at = ? WHERE instance_id = ? AND execution_id = ?
 `;
 const pinExecution = `
-  UPDATE duroxide_executions SET pinned_major = ?3, pinned_minor = ?4, pinned_patch = ?5
-  WHERE instance_id = ?1 AND execution_id = ?2
+  UPDATE duroxide_executions SET pinned_major = ?, pinned_minor = ?, pinned_patch = ?
+  WHERE instance_id = ? AND execution_id = ?
 `;
 
 const setCustomStatus = `
-  UPDATE duroxide_instances SET custom_status = ?2, custom_status_version = custom_status_version + 1
-  WHERE instance_id = ?1
+  UPDATE duroxide_instances SET custom_status = ?, custom_status_version = custom_status_version + 1
+  WHERE instance_id = ?
 `;
 const selectCustomStatus = `
   SELECT custom_status, custom_status_version FROM duroxide_instances
@@ -82,11 +82,11 @@ const selectQueuedStart = `
 
 /** Whether the instance has run, or is about to. */
 const selectTrace = `
-  SELECT 1 FROM duroxide_instances WHERE instance_id = ?1
+  SELECT 1 FROM duroxide_instances WHERE instance_id = ?
   UNION ALL
-  SELECT 1 FROM duroxide_executions WHERE instance_id = ?1
+  SELECT 1 FROM duroxide_executions WHERE instance_id = ?
   UNION ALL
-  SELECT 1 FROM duroxide_orchestrator_queue WHERE instance_id = ?1 AND is_start = 1
+  SELECT 1 FROM duroxide_orchestrator_queue WHERE instance_id = ? AND is_start = 1
   LIMIT 1
 `;
 
@@ -125,17 +125,17 @@ export function recordTurn(tx: Transaction, instance: string, { executionId, met
   const { orchestrationName: name, orchestrationVersion: version, pinnedVersion: pin } = metadata;
   if (name !== undefined && version !== undefined) {
     const parent = toNullableColumn(metadata.parentInstanceId);
-    tx.db.run(upsertInstance, instanceId, toColumn(name), toColumn(version), executionId, parent, tx.now);
+    tx.db.run(upsertInstance, instanceId, toColumn(name), toColumn(version), executionId, parent, tx.now, tx.now);
   } else {
-    tx.db.run(advanceInstance, instanceId, executionId, tx.now);
+    tx.db.run(advanceInstance, executionId, tx.now, instanceId);
   }
 
   recordExecution(tx, instance, executionId);
-  if (pin !== undefined) tx.db.run(pinExecution, instanceId, executionId, pin.major, pin.minor, pin.patch);
+  if (pin !== undefined) tx.db.run(pinExecution, pin.major, pin.minor, pin.patch, instanceId, executionId);
   if (metadata.status !== undefined) {
     const completedAt = metadata.status === "Running" ? null : tx.now;
     const output = toNullableColumn(metadata.output);
-    tx.db.run(setExecutionStatus, instanceId, executionId, metadata.status, output, completedAt);
+    tx.db.run(setExecutionStatus, metadata.status, output, completedAt, instanceId, executionId);
   }
 }
 
@@ -145,7 +145,7 @@ export function recordExecution(tx: Transaction, instance: string, executionId: 
 
 /** Readers see one new version. */
 export function recordCustomStatus(tx: Transaction, instance: string, status: string | null): void {
-  tx.db.run(setCustomStatus, toColumn(instance), toNullableColumn(status));
+  tx.db.run(setCustomStatus, toNullableColumn(status), toColumn(instance));
 }
 
 export function customStatus(
@@ -173,7 +173,8 @@ export function executionState(db: Database, instance: string, executionId: numb
 
 /** Whether a start of this instance would be its second. */
 export function hasBegun(db: Database, instance: string): boolean {
-  return db.get(selectTrace, toColumn(instance)) !== undefined;
+  const instanceId = toColumn(instance);
+  return db.get(selectTrace, instanceId, instanceId, instanceId) !== undefined;
 }
 
 export function queuedStart(db: Database, instance: string): StartOrchestration | ContinueAsNew | null {

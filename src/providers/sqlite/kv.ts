@@ -18,9 +18,9 @@ const upsertDelta = `
 /** Hides every key that the instance has, in either table. */
 const clearAllKeys = `
   INSERT INTO duroxide_kv_delta (instance_id, key, value, last_updated_at)
-  SELECT instance_id, key, NULL, ?2 FROM duroxide_kv_store WHERE instance_id = ?1
+  SELECT instance_id, key, NULL, ? FROM duroxide_kv_store WHERE instance_id = ?
   UNION
-  SELECT instance_id, key, NULL, ?2 FROM duroxide_kv_delta WHERE instance_id = ?1
+  SELECT instance_id, key, NULL, ? FROM duroxide_kv_delta WHERE instance_id = ?
   ON CONFLICT DO UPDATE SET value = NULL, last_updated_at = excluded.last_updated_at
 `;
 
@@ -32,8 +32,8 @@ const mergeValues = `
 `;
 const mergeTombstones = `
   DELETE FROM duroxide_kv_store
-  WHERE instance_id = ?1
-    AND key IN (SELECT key FROM duroxide_kv_delta WHERE instance_id = ?1 AND value IS NULL)
+  WHERE instance_id = ?
+    AND key IN (SELECT key FROM duroxide_kv_delta WHERE instance_id = ? AND value IS NULL)
 `;
 const emptyDelta = `DELETE FROM duroxide_kv_delta WHERE instance_id = ?`;
 
@@ -41,19 +41,19 @@ const selectSnapshot = `SELECT key, value, last_updated_at FROM duroxide_kv_stor
 
 /** The committed value of one key; a tombstone is a row with null, and hides the store's value. */
 const selectValue = `
-  SELECT value, 1 AS rank FROM duroxide_kv_delta WHERE instance_id = ?1 AND key = ?2
+  SELECT value, 1 AS rank FROM duroxide_kv_delta WHERE instance_id = ? AND key = ?
   UNION ALL
-  SELECT value, 2 AS rank FROM duroxide_kv_store WHERE instance_id = ?1 AND key = ?2
+  SELECT value, 2 AS rank FROM duroxide_kv_store WHERE instance_id = ? AND key = ?
   ORDER BY rank LIMIT 1
 `;
 
 /** The committed values: the delta's, and the store's where the delta says nothing. */
 const selectValues = `
-  SELECT key, value FROM duroxide_kv_delta WHERE instance_id = ?1 AND value IS NOT NULL
+  SELECT key, value FROM duroxide_kv_delta WHERE instance_id = ? AND value IS NOT NULL
   UNION ALL
   SELECT key, value FROM duroxide_kv_store AS store
-  WHERE instance_id = ?1
-    AND NOT EXISTS (SELECT 1 FROM duroxide_kv_delta AS delta WHERE delta.instance_id = ?1 AND delta.key = store.key)
+  WHERE instance_id = ?
+    AND NOT EXISTS (SELECT 1 FROM duroxide_kv_delta AS delta WHERE delta.instance_id = store.instance_id AND delta.key = store.key)
 `;
 
 interface ValueRow {
@@ -77,7 +77,7 @@ export function applyToKv(tx: Transaction, instance: string, event: Event): void
       tx.db.run(upsertDelta, toColumn(instance), toColumn(event.key), null, tx.now);
       return;
     case "KeyValuesCleared":
-      tx.db.run(clearAllKeys, toColumn(instance), tx.now);
+      tx.db.run(clearAllKeys, tx.now, toColumn(instance), tx.now, toColumn(instance));
       return;
   }
 }
@@ -86,7 +86,7 @@ export function applyToKv(tx: Transaction, instance: string, event: Event): void
 export function mergeKv(tx: Transaction, instance: string): void {
   const instanceId = toColumn(instance);
   tx.db.run(mergeValues, instanceId);
-  tx.db.run(mergeTombstones, instanceId);
+  tx.db.run(mergeTombstones, instanceId, instanceId);
   tx.db.run(emptyDelta, instanceId);
 }
 
@@ -99,11 +99,13 @@ export function kvSnapshot(db: Database, instance: string): ReadonlyMap<string, 
 }
 
 export function kvValue(db: Database, instance: string, key: string): string | null {
-  const row = db.get<{ readonly value: string | null }>(selectValue, toColumn(instance), toColumn(key));
+  const at = [toColumn(instance), toColumn(key)] as const;
+  const row = db.get<{ readonly value: string | null }>(selectValue, ...at, ...at);
   return row?.value == null ? null : fromColumn(row.value);
 }
 
 export function kvValues(db: Database, instance: string): ReadonlyMap<string, string> {
-  const rows = db.all<ValueRow>(selectValues, toColumn(instance));
+  const instanceId = toColumn(instance);
+  const rows = db.all<ValueRow>(selectValues, instanceId, instanceId);
   return new Map(rows.map((row) => [fromColumn(row.key), fromColumn(row.value)]));
 }

@@ -84,6 +84,7 @@ export const MIGRATIONS: readonly Migration[] = [
       ) STRICT;
       CREATE INDEX duroxide_messages_ready ON duroxide_orchestrator_queue (due_at) WHERE state = 'ready';
       CREATE INDEX duroxide_messages_waiting ON duroxide_orchestrator_queue (visible_at) WHERE state = 'waiting';
+      CREATE INDEX duroxide_messages_parked ON duroxide_orchestrator_queue (instance_id) WHERE state = 'parked';
       CREATE INDEX duroxide_messages_by_instance ON duroxide_orchestrator_queue (instance_id, visible_at);
       CREATE INDEX duroxide_messages_starts ON duroxide_orchestrator_queue (instance_id) WHERE is_start = 1;
       CREATE INDEX duroxide_messages_timers ON duroxide_orchestrator_queue (instance_id, timer_execution_id, timer_id)

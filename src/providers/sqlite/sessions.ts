@@ -14,12 +14,12 @@ const claim = `
 `;
 
 /** An expired session stays expired. */
-const touch = `UPDATE duroxide_sessions SET last_activity_at = ?2 WHERE session_id = ?1 AND locked_until > ?2`;
+const touch = `UPDATE duroxide_sessions SET last_activity_at = ? WHERE session_id = ? AND locked_until > ?`;
 
 /** Only sessions that are live and were used since a certain time. */
 export const renewOwned = `
-  UPDATE duroxide_sessions SET locked_until = ?3
-  WHERE owner_id = ?1 AND locked_until > ?2 AND last_activity_at > ?4
+  UPDATE duroxide_sessions SET locked_until = ?
+  WHERE owner_id = ? AND locked_until > ? AND last_activity_at > ?
 `;
 
 /** Queued work must find its session as it was. */
@@ -38,7 +38,7 @@ export function claimSession(tx: Transaction, sessionId: string, { ownerId, lock
 
 /** Work of the session was acked or renewed: it is not idle. `sessionId` is the column's value. */
 export function touchSession(tx: Transaction, sessionId: string | null): void {
-  if (sessionId !== null) tx.db.run(touch, sessionId, tx.now);
+  if (sessionId !== null) tx.db.run(touch, tx.now, sessionId, tx.now);
 }
 
 export function renewSessions(
@@ -49,7 +49,7 @@ export function renewSessions(
   let renewed = 0;
   for (const ownerId of new Set(ownerIds)) {
     const usedAfter = Math.trunc(tx.now - idleTimeoutMs);
-    renewed += tx.db.run(renewOwned, toColumn(ownerId), tx.now, tx.timeIn(extendForMs), usedAfter);
+    renewed += tx.db.run(renewOwned, tx.timeIn(extendForMs), toColumn(ownerId), tx.now, usedAfter);
   }
   return renewed;
 }

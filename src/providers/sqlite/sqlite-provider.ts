@@ -31,20 +31,13 @@ import type {
 } from "../../provider/provider.js";
 import { ChangePoller } from "./change-poller.js";
 import { Database } from "./database.js";
+import { fetchOrchestration, mayHaveMessages } from "./fetch-orchestration.js";
 import { appendEvents, latestExecution, readEvents } from "./history.js";
 import { customStatus, hasBegun, instanceStats, instanceStatus, recordExecution } from "./instances.js";
 import { kvValue, kvValues } from "./kv.js";
 import { migrate } from "./migrations.js";
 import { resolveOptions, type SqliteOptions, type SqliteSettings } from "./options.js";
-import {
-  abandonBatch,
-  enqueueMessage,
-  fetchOrchestration,
-  instanceMayBegin,
-  mayHaveMessages,
-  nextMessageAt,
-  renewLock,
-} from "./orchestrator-queue.js";
+import { abandonBatch, enqueueMessage, instanceMayBegin, nextMessageAt, renewLock } from "./orchestrator-queue.js";
 import { checkCompletion, checkOrchestratorItem, checkWorkerItem } from "./refusals.js";
 import { removeExpiredSessions, renewSessions } from "./sessions.js";
 import { type Effects, Transaction } from "./transaction.js";

@@ -45,10 +45,10 @@ export const selectOldest = `
 /** The oldest activity with this tag that belongs to no session, or to one that nobody else holds. */
 export const selectOldestForOwner = `
   SELECT id, session_id FROM duroxide_worker_queue AS q
-  WHERE held_until IS NULL AND tag IS ?1
+  WHERE held_until IS NULL AND tag IS ?
     AND NOT EXISTS (
       SELECT 1 FROM duroxide_sessions AS s
-      WHERE s.session_id = q.session_id AND s.owner_id <> ?2 AND s.locked_until > ?3
+      WHERE s.session_id = q.session_id AND s.owner_id <> ? AND s.locked_until > ?
     )
   ORDER BY id LIMIT 1
 `;
@@ -65,12 +65,12 @@ export const selectReadyTags = `
 `;
 
 export const takeActivity = `
-  UPDATE duroxide_worker_queue SET lock_token = ?2, held_until = ?3, attempt_count = attempt_count + 1
-  WHERE id = ?1
+  UPDATE duroxide_worker_queue SET lock_token = ?, held_until = ?, attempt_count = attempt_count + 1
+  WHERE id = ?
   RETURNING attempt_count, work_item
 `;
 
-const setAside = `UPDATE duroxide_worker_queue SET lock_token = NULL, held_until = ?2 WHERE id = ?1`;
+const setAside = `UPDATE duroxide_worker_queue SET lock_token = NULL, held_until = ? WHERE id = ?`;
 
 /** Only while the lock is live. */
 export const deleteTaken = `
@@ -79,14 +79,14 @@ export const deleteTaken = `
 
 /** Also for an expired lock, as long as nobody has taken the row since. */
 export const abandonTaken = `
-  UPDATE duroxide_worker_queue SET lock_token = NULL, held_until = ?2, attempt_count = MAX(0, attempt_count - ?3)
-  WHERE lock_token = ?1
+  UPDATE duroxide_worker_queue SET lock_token = NULL, held_until = ?, attempt_count = MAX(0, attempt_count - ?)
+  WHERE lock_token = ?
 `;
 
 /** Only while the lock is live. */
 export const renewTaken = `
-  UPDATE duroxide_worker_queue SET held_until = ?3
-  WHERE lock_token = ?1 AND held_until > ?2
+  UPDATE duroxide_worker_queue SET held_until = ?
+  WHERE lock_token = ? AND held_until > ?
   RETURNING instance_id, execution_id, session_id
 `;
 
@@ -97,9 +97,9 @@ export const deleteActivity = `
 /** When the passing of time alone frees an activity, or a session. */
 export const selectNextRelease = `
   SELECT MIN(at) AS at FROM (
-    SELECT MIN(held_until) AS at FROM duroxide_worker_queue WHERE held_until > ?1
+    SELECT MIN(held_until) AS at FROM duroxide_worker_queue WHERE held_until > ?
     UNION ALL
-    SELECT MIN(locked_until) AS at FROM duroxide_sessions WHERE locked_until > ?1
+    SELECT MIN(locked_until) AS at FROM duroxide_sessions WHERE locked_until > ?
   )
 `;
 
@@ -149,7 +149,7 @@ export function ackActivity(tx: Transaction, lockToken: string, completion: Orch
 
 export function abandonActivity(tx: Transaction, lockToken: string, options: AbandonOptions): void {
   const heldUntil = options.delayMs !== undefined && options.delayMs > 0 ? tx.timeIn(options.delayMs) : null;
-  const abandoned = tx.db.run(abandonTaken, lockToken, heldUntil, options.ignoreAttempt ? 1 : 0);
+  const abandoned = tx.db.run(abandonTaken, heldUntil, options.ignoreAttempt ? 1 : 0, lockToken);
   if (heldUntil === null) tx.effects.readyActivities += abandoned;
   else tx.effects.activityAt(heldUntil);
 }
@@ -159,7 +159,7 @@ export function renewActivity(tx: Transaction, lockToken: string, extendForMs: n
     readonly instance_id: string;
     readonly execution_id: number;
     readonly session_id: string | null;
-  }>(renewTaken, lockToken, tx.now, tx.timeIn(extendForMs));
+  }>(renewTaken, tx.timeIn(extendForMs), lockToken, tx.now);
   if (row === undefined) throw lockLost("renewWorkItemLock", lockToken);
   touchSession(tx, row.session_id);
   return executionState(tx.db, fromColumn(row.instance_id), row.execution_id);
@@ -171,7 +171,7 @@ export function cancelActivity(tx: Transaction, { instance, executionId, id }: S
 
 /** When an activity may become ready by the passing of time, after a look at `since` found none. */
 export function nextActivityAt(db: Database, since: number): number | null {
-  return db.get<{ readonly at: number | null }>(selectNextRelease, since)?.at ?? null;
+  return db.get<{ readonly at: number | null }>(selectNextRelease, since, since)?.at ?? null;
 }
 
 function releaseHeld(tx: Transaction): void {
@@ -215,13 +215,13 @@ function take(tx: Transaction, { id, session_id }: Candidate, options: FetchWork
   const lockedUntil = tx.timeIn(options.lockTimeoutMs);
   const row = tx.db.get<{ readonly attempt_count: number; readonly work_item: string }>(
     takeActivity,
-    id,
     lockToken,
     lockedUntil,
+    id,
   )!;
   const item = decodeActivity(row.work_item);
   if (item instanceof Error) {
-    tx.db.run(setAside, id, NEVER); // W3
+    tx.db.run(setAside, NEVER, id); // W3
     tx.effects.warnings.push(`Activity row ${id} cannot be decoded and is set aside: ${messageOf(item)}`);
     return null;
   }

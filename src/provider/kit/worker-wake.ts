@@ -1,0 +1,17 @@
+// provider/kit/worker-wake.ts — which waiting fetches of activities a new row concerns.
+//
+// Work without a session suits any worker with the right tags, so one of them is woken for each row. Work of a session
+// suits its owner only, and who that is only the store knows: everybody is woken, and looks.
+
+import type { ActivityExecute } from "../../history/work-item.js";
+import type { FetchWorkOptions } from "../provider.js";
+
+/** The group of a waiting fetch: those that may take each other's place for work without a session. */
+export function workerGroup({ tagFilter, session }: FetchWorkOptions): string {
+  return JSON.stringify([tagFilter ?? null, session !== undefined]);
+}
+
+/** How many fetches of each group to wake for a row that can be taken now. */
+export function fetchesToWake({ sessionId }: Pick<ActivityExecute, "sessionId">): number {
+  return sessionId === undefined ? 1 : Number.POSITIVE_INFINITY;
+}
