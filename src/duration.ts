@@ -1,6 +1,6 @@
 // duration.ts — milliseconds from a number or a short text.
 
-import { InvalidInputError } from "./errors.js";
+import { InvalidInputError, messageOf } from "./errors.js";
 
 /** Milliseconds, or a text such as `"500ms"`, `"30s"`, `"5m"`, `"2h"`, `"3d"`, `"1w"`. */
 export type Duration = number | string;
@@ -34,5 +34,5 @@ function parse(text: string): number {
 }
 
 function describe(duration: unknown): string {
-  return typeof duration === "string" ? `"${duration}"` : String(duration);
+  return typeof duration === "string" ? `"${duration}"` : messageOf(duration);
 }

@@ -12,7 +12,6 @@ export type ErrorCode =
   | "DUROXIDE_PROVIDER"
   | "DUROXIDE_CODEC"
   | "DUROXIDE_ALREADY_EXISTS"
-  | "DUROXIDE_NOT_FOUND"
   | "DUROXIDE_TIMEOUT"
   | "DUROXIDE_ABORTED"
   | "DUROXIDE_ORCHESTRATION_FAILED"
@@ -20,8 +19,7 @@ export type ErrorCode =
   | "DUROXIDE_ACTIVITY_TIMEOUT"
   | "DUROXIDE_ACTIVITY_CANCELLED"
   | "DUROXIDE_TASK_CANCELLED"
-  | "DUROXIDE_MISUSE"
-  | "DUROXIDE_RUNTIME_STOPPED";
+  | "DUROXIDE_MISUSE";
 
 /** The base of all errors thrown by duroxide-ts. */
 export abstract class DuroxideError extends Error {
@@ -61,15 +59,6 @@ export class AlreadyExistsError extends DuroxideError {
   readonly code = "DUROXIDE_ALREADY_EXISTS";
   constructor(readonly instanceId: string) {
     super(`Instance '${instanceId}' exists already. Choose another instanceId, or start with ifExists: "use".`);
-  }
-}
-
-/** No instance of that id is known to the store. */
-export class NotFoundError extends DuroxideError {
-  override readonly name = "NotFoundError";
-  readonly code = "DUROXIDE_NOT_FOUND";
-  constructor(readonly instanceId: string) {
-    super(`Instance '${instanceId}' is not known to this store.`);
   }
 }
 
@@ -140,12 +129,6 @@ export class TaskCancelledError extends DuroxideError {
 export class MisuseError extends DuroxideError {
   override readonly name = "MisuseError";
   readonly code = "DUROXIDE_MISUSE";
-}
-
-/** The runtime was shut down. */
-export class RuntimeStoppedError extends DuroxideError {
-  override readonly name = "RuntimeStoppedError";
-  readonly code = "DUROXIDE_RUNTIME_STOPPED";
 }
 
 export type ProviderErrorKind =

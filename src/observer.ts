@@ -1,7 +1,8 @@
 // observer.ts — one typed stream of facts. Logs, metrics and traces are subscribers; nothing else reports anything.
 //
 //   O1. A fact is reported after it happened (a turn after its commit), once.
-//   O2. A subscriber that throws harms nobody: it is reported to the others as `observer-failed`, once per observer.
+//   O2. A subscriber that throws, or is async and rejects, harms nobody: it is reported to the others as
+//       `observer-failed`, once per observer.
 
 import type { ErrorDetails } from "./history/error-details.js";
 
@@ -150,13 +151,7 @@ export class ObserverStream {
   }
 
   readonly emit = (fact: Fact): void => {
-    for (const observer of this.#observers) {
-      try {
-        observer(fact);
-      } catch (error) {
-        this.#report(observer, error);
-      }
-    }
+    for (const observer of this.#observers) tell(observer, fact, (error) => this.#report(observer, error));
   };
 
   #report(observer: Observer, error: unknown): void {
@@ -164,11 +159,16 @@ export class ObserverStream {
     this.#failed.add(observer);
     for (const other of this.#observers) {
       if (other === observer) continue;
-      try {
-        other({ type: "observer-failed", error });
-      } catch {
-        // The other one is broken too, and is reported when its own turn comes.
-      }
+      tell(other, { type: "observer-failed", error }, () => {}); // Broken too: reported when its own turn comes.
     }
+  }
+}
+
+function tell(observer: Observer, fact: Fact, onFailed: (error: unknown) => void): void {
+  try {
+    const answer: unknown = observer(fact);
+    if (answer instanceof Promise) answer.catch(onFailed);
+  } catch (error) {
+    onFailed(error);
   }
 }

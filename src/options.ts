@@ -49,6 +49,20 @@ export const isObject: OptionCheck = (value) =>
     ? null
     : `must be an object, not ${shown(value)}`;
 
+export const isClock: OptionCheck = (value) =>
+  hasMethods(value, "now", "setTimer") ? null : `must be a clock with now() and setTimer(), not ${shown(value)}`;
+
+export const isAbortSignal: OptionCheck = (value) =>
+  hasMethods(value, "addEventListener", "removeEventListener")
+    ? null
+    : `must be an AbortSignal, such as the signal of an AbortController, not ${shown(value)}`;
+
+/** Whether the value can do what is asked of it, whatever made it. */
+export function hasMethods(value: unknown, ...names: readonly string[]): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  return names.every((name) => typeof (value as Record<string, unknown>)[name] === "function");
+}
+
 function unknownOption(what: string, name: string, known: readonly string[]): string {
   const [nearest] = known
     .map((candidate) => ({ candidate, distance: editDistance(name.toLowerCase(), candidate.toLowerCase()) }))

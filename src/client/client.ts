@@ -11,12 +11,13 @@ import { systemClock } from "../clock.js";
 import type { EventDefinition, OrchestrationDefinition, Schema } from "../define.js";
 import { durationMs } from "../duration.js";
 import type { Duration } from "../duration.js";
-import { AlreadyExistsError, InvalidInputError } from "../errors.js";
+import { AlreadyExistsError, InvalidInputError, InvalidOptionsError, messageOf } from "../errors.js";
 import type { Event } from "../history/event.js";
 import { INITIAL_EXECUTION_ID } from "../history/event.js";
-import { checkInstanceId, checkName, checkRootInstanceId } from "../history/limits.js";
+import { checkInstanceId, checkName, checkRootInstanceId, checkVersion } from "../history/limits.js";
 import { decodePayload, encodePayload } from "../history/payload.js";
-import { checkOptions, integerBetween, isFunction, isObject, isString, oneOf } from "../options.js";
+import { checkOptions, integerBetween, isClock, isFunction, isString, oneOf } from "../options.js";
+import { isProvider } from "../provider/is-provider.js";
 import type { Provider } from "../provider/provider.js";
 import { validateAsync } from "../schema.js";
 import { OrchestrationHandle } from "./handle.js";
@@ -69,7 +70,7 @@ const DEFAULTS = Object.freeze({
 });
 
 const CLIENT_OPTION_CHECKS = {
-  clock: isObject,
+  clock: isClock,
   newId: isFunction,
   pollIntervalMs: integerBetween(1, 60_000),
 };
@@ -94,7 +95,7 @@ const STATUS_CHANGE_OPTION_CHECKS = {
  * Needs nothing but the provider: no runtime, no worker code. What it writes survives a crash as soon as the call
  * resolves.
  *
- * @throws DUROXIDE_INVALID_OPTIONS for an option that is unknown or out of range
+ * @throws DUROXIDE_INVALID_OPTIONS for a provider that is none, or an option that is unknown or out of range
  * @example
  * const client = new Client(provider);
  * const handle = await client.start(checkout, { instanceId: "order-1", input: order });
@@ -106,6 +107,8 @@ export class Client {
   readonly #waiting: Waiting;
 
   constructor(provider: Provider, options: ClientOptions = {}) {
+    const wrong = isProvider(provider);
+    if (wrong !== null) throw new InvalidOptionsError(`new Client: the provider ${wrong}.`);
     checkOptions("new Client", options, CLIENT_OPTION_CHECKS);
     this.#provider = provider;
     this.#newId = options.newId ?? randomUUID;
@@ -136,7 +139,7 @@ export class Client {
   start<O = unknown>(name: string, options?: StartOptions): Promise<OrchestrationHandle<O>>;
   async start(target: OrchestrationDefinition | string, options: StartOptions = {}): Promise<OrchestrationHandle> {
     checkOptions("Client.start", options, START_OPTION_CHECKS);
-    const { name, version, input, output } = typeof target === "string" ? untyped(target) : target;
+    const { name, version, input, output } = typeof target === "string" ? untyped(target) : checkTarget(target);
     const instance = checkRootInstanceId(options.instanceId === undefined ? this.#newId() : options.instanceId);
     const chosenVersion = options.version ?? version;
     const outcome = await this.#provider.enqueueForOrchestrator(
@@ -145,7 +148,7 @@ export class Client {
         instance,
         orchestration: name,
         input: await encodeChecked(input, options.input, `input of orchestration '${name}'`),
-        version: chosenVersion === null ? null : checkName(chosenVersion, "orchestration version"),
+        version: chosenVersion === null ? null : checkVersion(chosenVersion, `version of orchestration '${name}'`),
         parentInstance: null,
         parentId: null,
         executionId: INITIAL_EXECUTION_ID,
@@ -171,7 +174,7 @@ export class Client {
   getHandle(...args: [target: OrchestrationDefinition | string, instanceId: string] | [instanceId: string]) {
     const [target, instanceId] = args.length === 2 ? args : [null, args[0]];
     if (typeof target === "string") checkName(target, "orchestration name");
-    const output = target === null || typeof target === "string" ? null : target.output;
+    const output = target === null || typeof target === "string" ? null : checkTarget(target).output;
     return new OrchestrationHandle(this, checkInstanceId(instanceId), output);
   }
 
@@ -229,13 +232,14 @@ export class Client {
   /**
    * Where an instance stands, as of its last committed turn.
    *
+   * @throws DUROXIDE_INVALID_INPUT for an id that no instance can have
    * @throws DUROXIDE_PROVIDER if the store fails
    * @example
    * const status = await client.getStatus("order-1");
    * if (status.status === "Failed") report(status.error);
    */
   async getStatus(instanceId: string): Promise<OrchestrationStatus> {
-    const stored = await this.#provider.getInstanceStatus(instanceId);
+    const stored = await this.#provider.getInstanceStatus(checkInstanceId(instanceId));
     return stored === null ? { status: "NotFound" } : knownStatus(this.#provider, instanceId, stored);
   }
 
@@ -249,9 +253,11 @@ export class Client {
    * @throws DUROXIDE_ABORTED if `signal` fires
    * @throws DUROXIDE_PROVIDER if the store fails for good; transient failures are waited out
    * @throws DUROXIDE_INVALID_OPTIONS for an option that is unknown or wrong
+   * @throws DUROXIDE_INVALID_INPUT for an id that no instance can have
    */
   async waitForOrchestration(instanceId: string, options: WaitOptions = {}): Promise<EndedStatus> {
     checkOptions("waitForOrchestration", options, WAIT_OPTION_CHECKS);
+    checkInstanceId(instanceId);
     return waitUntil(this.#waiting, {
       ...options,
       instanceId,
@@ -274,6 +280,7 @@ export class Client {
    */
   async waitForStatusChange(instanceId: string, options: StatusChangeOptions = {}): Promise<KnownStatus> {
     checkOptions("waitForStatusChange", options, STATUS_CHANGE_OPTION_CHECKS);
+    checkInstanceId(instanceId);
     const { lastSeenVersion = 0, ...waitOptions } = options;
     return waitUntil(this.#waiting, {
       ...waitOptions,
@@ -305,7 +312,7 @@ export class Client {
    * @throws DUROXIDE_PROVIDER if the store fails
    */
   async getKvText(instanceId: string, key: string): Promise<string | undefined> {
-    return (await this.#provider.getKvValue(instanceId, key)) ?? undefined;
+    return (await this.#provider.getKvValue(checkInstanceId(instanceId), checkName(key, "key"))) ?? undefined;
   }
 
   /**
@@ -314,7 +321,7 @@ export class Client {
    * @throws DUROXIDE_PROVIDER if the store fails
    */
   async getKvAllValues(instanceId: string): Promise<ReadonlyMap<string, unknown>> {
-    const texts = await this.#provider.getKvAllValues(instanceId);
+    const texts = await this.#provider.getKvAllValues(checkInstanceId(instanceId));
     return new Map([...texts].map(([key, text]) => [key, decodePayload(text)]));
   }
 
@@ -326,6 +333,8 @@ export class Client {
    */
   async waitForKvValue<T = unknown>(instanceId: string, key: string, options: WaitOptions = {}): Promise<T> {
     checkOptions("waitForKvValue", options, WAIT_OPTION_CHECKS);
+    checkInstanceId(instanceId);
+    checkName(key, "key");
     const text = await waitUntil(this.#waiting, {
       ...options,
       instanceId,
@@ -340,10 +349,11 @@ export class Client {
    *
    * @throws DUROXIDE_PROVIDER if the store fails, or holds events that cannot be decoded (kind "corrupt")
    */
-  readHistory(instanceId: string, executionId?: number): Promise<readonly Event[]> {
-    return executionId === undefined
-      ? this.#provider.read(instanceId)
-      : this.#provider.readWithExecution(instanceId, executionId);
+  async readHistory(instanceId: string, executionId?: number): Promise<readonly Event[]> {
+    const instance = checkInstanceId(instanceId);
+    if (executionId === undefined) return this.#provider.read(instance);
+    if (!Number.isSafeInteger(executionId)) throw new InvalidInputError("execution id: an integer from 1 up is expected.");
+    return this.#provider.readWithExecution(instance, executionId);
   }
 }
 
@@ -352,12 +362,20 @@ function untyped(name: string): Pick<OrchestrationDefinition, "name" | "version"
   return { name: checkName(name, "orchestration name"), version: null, input: null, output: null };
 }
 
+function checkTarget<T extends OrchestrationDefinition>(target: T): T {
+  if (target?.kind === "orchestration") return target;
+  throw new InvalidInputError(`orchestration: a definition or a name is expected, got ${messageOf(target)}.`);
+}
+
 async function encodeMessage(
   instanceId: string,
   target: EventDefinition | string,
   data: unknown,
 ): Promise<{ readonly instance: string; readonly name: string; readonly data: string }> {
   const instance = checkInstanceId(instanceId);
+  if (typeof target !== "string" && target?.kind !== "event") {
+    throw new InvalidInputError(`event: a definition or a name is expected, got ${messageOf(target)}.`);
+  }
   const name = typeof target === "string" ? checkName(target, "event name") : target.name;
   const schema = typeof target === "string" ? null : target.schema;
   return { instance, name, data: await encodeChecked(schema, data, `data of event '${name}'`) };

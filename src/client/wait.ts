@@ -9,7 +9,7 @@
 
 import type { Clock } from "../clock.js";
 import { AbortedError, ProviderError, TimeoutError } from "../errors.js";
-import { isObject, type OptionCheck } from "../options.js";
+import { isAbortSignal, type OptionCheck } from "../options.js";
 import type { WakeSource } from "../provider/provider.js";
 
 /** How long to wait, and how to give up. */
@@ -24,7 +24,7 @@ export interface WaitOptions {
 export const WAIT_OPTION_CHECKS: Readonly<Record<keyof WaitOptions, OptionCheck>> = Object.freeze({
   timeoutMs: (value: unknown) =>
     typeof value === "number" && value >= 0 ? null : "must be a number of milliseconds, 0 or more",
-  signal: isObject,
+  signal: isAbortSignal,
 });
 
 /** What every wait of one client has in common. */

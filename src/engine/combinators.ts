@@ -132,7 +132,7 @@ function startBranch(execution: Execution, parent: Scope, branch: unknown): Bran
 
 function branchOf(value: unknown, scope: Scope | null): Branch {
   if (isDurableTask(value)) return taskBranch(value, scope);
-  if (isThenable(value)) return promiseBranch(value, scope);
+  if (isThenable(value)) return promiseBranch(Promise.resolve(value), scope); // Whatever its own `then` does.
   return settledBranch({ status: "fulfilled", value }, scope);
 }
 
@@ -148,7 +148,7 @@ function taskBranch(task: Task<unknown>, scope: Scope | null): Branch {
   };
 }
 
-function promiseBranch(promise: PromiseLike<unknown>, scope: Scope | null): Branch {
+function promiseBranch(promise: Promise<unknown>, scope: Scope | null): Branch {
   return {
     isDone: false,
     scope,

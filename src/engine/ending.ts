@@ -74,8 +74,17 @@ function resultOf(finish: Finish): TerminalResult {
 }
 
 function failureOf(error: unknown): ErrorDetails {
-  if (!(error instanceof MisuseError)) return orchestrationFailed(messageOf(error));
-  return { category: "application", kind: { type: "Panicked" }, message: error.message, retryable: false };
+  if (!isMisuse(error)) return orchestrationFailed(messageOf(error));
+  return { category: "application", kind: { type: "Panicked" }, message: messageOf(error), retryable: false };
+}
+
+/** Some values, such as a revoked proxy, cannot even be asked for their class. */
+function isMisuse(error: unknown): boolean {
+  try {
+    return error instanceof MisuseError;
+  } catch {
+    return false;
+  }
 }
 
 function carriedOf(ending: Ending): CarriedEvent[] {

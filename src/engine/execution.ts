@@ -8,7 +8,7 @@
 //       bindings, lowest schedule id first: replay cannot see where a batch ended.
 //   X4. Once the function has returned, or asked to continue as new, nothing more is delivered.
 //   X5. No clock, no randomness, no I/O: time and guids are handed in and recorded.
-//   X6. Every event costs O(1).
+//   X6. Every event costs O(1), but for waits that become ready together: they are sorted.
 
 import { MisuseError } from "../errors.js";
 import { nondeterminism } from "../history/error-details.js";
@@ -26,6 +26,7 @@ import { assertMatches } from "./matching.js";
 import { prepareMessages } from "./message-preparation.js";
 import { NondeterminismError } from "./nondeterminism.js";
 import { Orchestration } from "./orchestration.js";
+import { ReadySlots } from "./ready-slots.js";
 import { codeLocation, Scope } from "./scope.js";
 import type { Slot, SlotHost } from "./slot.js";
 import { inlineResult, isInlineCall } from "./system-calls.js";
@@ -78,7 +79,7 @@ export class Execution implements SlotHost {
   readonly #openWaits = new Map<number, Slot>();
   readonly #queues = new Map<string, QueueLane>();
   readonly #events = new Map<string, PositionalLane>();
-  readonly #ready = new Set<Slot>();
+  readonly #ready = new ReadySlots();
   #arrivalCount = 0;
 
   #recorder: TurnRecorder;
@@ -208,7 +209,14 @@ export class Execution implements SlotHost {
 
   #finished(finish: Finish): void {
     if (this.#isInTurn) this.#finish ??= finish;
-    else this.#violation ??= FOREIGN_AWAIT;
+    else this.#wentOnOutsideTurn();
+  }
+
+  /** The next turn fails it. Nothing durable may be awaited any more, so that somebody must see to a next turn. */
+  #wentOnOutsideTurn(): void {
+    if (this.#violation !== null) return;
+    this.#violation = FOREIGN_AWAIT;
+    if (!this.#isEnded && this.#index.terminal === null) this.#init.onForeignAwait?.(FOREIGN_AWAIT);
   }
 
   async #apply(event: Event): Promise<void> {
@@ -311,9 +319,9 @@ export class Execution implements SlotHost {
 
   /** Hands out, one at a time, the values that wait only for their turn. X3 */
   async #deliverReady(): Promise<void> {
-    while (this.#ready.size > 0 && !this.#isEnded) {
-      const slot = lowest(this.#ready);
-      this.#ready.delete(slot);
+    while (!this.#isEnded) {
+      const slot = this.#ready.take();
+      if (slot === null) return;
       if (slot.kind === "queue") this.#queue(slot.name).consume(slot);
       slot.deliverAccepted();
       await this.#rest();
@@ -372,7 +380,7 @@ export class Execution implements SlotHost {
   refuse(): Error | null {
     if (this.#finish !== null) return new MisuseError("ctx was used after the orchestration had ended.");
     if (this.#isInTurn) return null;
-    this.#violation ??= FOREIGN_AWAIT;
+    this.#wentOnOutsideTurn();
     return new MisuseError(`ctx was used outside a turn: ${FOREIGN_AWAIT}.`);
   }
 
@@ -413,20 +421,11 @@ export class Execution implements SlotHost {
 
   dropped(slot: Slot): void {
     this.#newDrops.push(slot);
-    this.#ready.delete(slot);
     slot.wasDroppedOnReplay = this.#isReplaying;
     if (slot.scheduleId === null) return;
     if (slot.kind === "queue") this.#queue(slot.name).drop(slot);
     if (slot.kind === "event") this.#positional(slot.name).drop(slot);
   }
-}
-
-function lowest(slots: ReadonlySet<Slot>): Slot {
-  let first: Slot | null = null;
-  for (const slot of slots) {
-    if (first === null || (slot.scheduleId ?? 0) < (first.scheduleId ?? 0)) first = slot;
-  }
-  return first!;
 }
 
 function getOrCreate<V>(map: Map<string, V>, key: string, create: () => V): V {

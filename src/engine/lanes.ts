@@ -67,9 +67,16 @@ export class QueueLane {
   }
 
   #putBack(arrival: Arrival): void {
-    let at = this.#head;
-    while (at < this.#arrivals.length && this.#arrivals[at]!.order < arrival.order) at += 1;
-    this.#arrivals.splice(at, 0, arrival);
+    let [low, high] = [this.#head, this.#arrivals.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.#arrivals[middle]!.order < arrival.order) low = middle + 1;
+      else high = middle;
+    }
+    if (low === this.#head && low > 0) {
+      this.#head -= 1;
+      this.#arrivals[this.#head] = arrival;
+    } else this.#arrivals.splice(low, 0, arrival);
   }
 
   /** Forgets what lies before the head once it is most of the list: amortised O(1). */

@@ -255,7 +255,9 @@ function decodeStoredValue(text: string): unknown {
 /** Bad input is refused here already, where the schema can tell at once; the receiver parses in any case. */
 function encodeInput(schema: Schema<unknown> | null, input: unknown, what: string): string {
   const verdict = schema?.["~standard"].validate(input);
-  if (schema !== null && verdict !== undefined && !(verdict instanceof Promise)) validateSync(schema, input, what);
+  // Nobody waits for a verdict that comes later, and its failure is no news.
+  if (verdict instanceof Promise) verdict.catch(() => {});
+  else validateSync(schema, input, what);
   return encodePayload(input, what);
 }
 

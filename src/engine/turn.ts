@@ -24,6 +24,8 @@ export interface ExecutionInit {
   /** The only randomness an orchestration can reach; recorded. */
   readonly newGuid: () => string;
   readonly trace: (level: TraceLevel, message: string) => void;
+  /** Code went on between two turns. Told at most once: the next turn, whatever it is for, fails the execution. */
+  readonly onForeignAwait?: (message: string) => void;
 }
 
 export type StartedPayload = Omit<

@@ -72,6 +72,17 @@ export function checkName(name: unknown, what: string): string {
   return checkText(name, what, DEFAULT_LIMITS.maxIdBytes);
 }
 
+/**
+ * Returns the version of an orchestration when some registry can have it.
+ *
+ * @throws `DUROXIDE_INVALID_INPUT` for anything but three numbers.
+ */
+export function checkVersion(version: unknown, what: string): string {
+  const checked = checkName(version, what);
+  if (/^\d+\.\d+\.\d+$/.test(checked)) return checked;
+  throw refused(what, `${JSON.stringify(checked)} is no version`, "pass three numbers such as \"1.2.3\"");
+}
+
 /** Ids of children grow with every generation, so what may be asked about is longer than what may be chosen. */
 const LONGEST_CHILD_ID_BYTES = 4_096;
 
@@ -99,7 +110,7 @@ const LONE_SURROGATE = /\p{Surrogate}/u;
 function firstControlCharacter(text: string): string | undefined {
   for (let i = 0; i < text.length; i++) {
     const unit = text.charCodeAt(i);
-    if (unit < 0x20) return `U+${unit.toString(16).toUpperCase().padStart(4, "0")}`;
+    if (unit < 0x20 || (unit >= 0x7f && unit <= 0x9f)) return `U+${unit.toString(16).toUpperCase().padStart(4, "0")}`;
   }
   return undefined;
 }

@@ -48,6 +48,7 @@ const LOST_CONTENTS: Readonly<Record<string, string>> = {
   WeakMap: "its entries cannot be listed",
   WeakSet: "its members cannot be listed",
   Promise: "await it first",
+  DurableTask: "await it first",
 };
 
 /** Says what JSON cannot carry in `value`, or nothing. After a problem or a throw, `path` leads to where it is. */

@@ -1,9 +1,11 @@
 // runtime/activity-call.ts — the call of a user's activity: text in, completion out, whatever the user's code does.
 //
 //   C1. A call never rejects: a throw of anything, a bad input and a result that JSON cannot carry are failures.
+//   C2. A promise of the user's that fails and that nobody awaits is reported, and does not end the process.
 
 import type { Client } from "../client/client.js";
 import type { ActivityDefinition } from "../define.js";
+import { keepRejections } from "../engine/rejection-guard.js";
 import { messageOf } from "../errors.js";
 import { activityFailed } from "../history/error-details.js";
 import { decodePayload, encodePayload } from "../history/payload.js";
@@ -23,7 +25,7 @@ export async function callActivity(
   const what = `activity '${item.name}'`;
   try {
     const input = await validateAsync(definition.input, decodePayload(item.input), `input of ${what}`);
-    const output = await definition.run(context, input);
+    const output = await keepRejections(instance, () => definition.run(context, input)); // C2
     await validateAsync(definition.output, output, `output of ${what}`);
     const result = encodePayload(output, `output of ${what}`);
     return { type: "ActivityCompleted", instance, executionId, id, result };

@@ -6,7 +6,7 @@ import { InvalidOptionsError } from "../errors.js";
 import { ENGINE_VERSION } from "../history/event.js";
 import { byteLength, DEFAULT_LIMITS, type Limits } from "../history/limits.js";
 import type { Observer } from "../observer.js";
-import { checkOptions, integerBetween, isFunction, isObject, isString, type OptionCheck } from "../options.js";
+import { checkOptions, integerBetween, isClock, isFunction, isObject, isString, type OptionCheck } from "../options.js";
 import type { SemVer, SemVerRange, TagFilter } from "../provider/provider.js";
 import type { VersionPolicies } from "./registry.js";
 import { compareSemVer, formatSemVer, parseSemVer } from "./semver.js";
@@ -181,7 +181,7 @@ const CHECKS: Readonly<Record<keyof RuntimeOptions, OptionCheck>> = {
   versionPolicies: isObject,
   shutdownGraceMs: milliseconds,
   observers: isArrayOfFunctions,
-  clock: isObject,
+  clock: isClock,
   newId: isFunction,
 };
 

@@ -184,7 +184,23 @@ export class OrchestrationTurn {
       newGuid: newId,
       trace: (level: TraceLevel, message: string) =>
         emit({ type: "trace", source: "orchestration", level, message, ref }),
+      onForeignAwait: (message) => void this.#wakeToFail(ref, message),
     });
+  }
+
+  /**
+   * Code that went on between two turns may wait for nothing durable any more, so that no message would ever come. This
+   * one makes the next turn, which fails it; if the execution in memory is gone by then, the message itself says why.
+   */
+  async #wakeToFail({ instanceId: instance, executionId }: OrchestrationRef, reason: string): Promise<void> {
+    const { provider } = this.#services;
+    try {
+      const status = await provider.getInstanceStatus(instance);
+      if (status !== null && status.executionId !== executionId) return;
+      await provider.enqueueForOrchestrator({ type: "CancelInstance", instance, reason });
+    } catch {
+      // The store's trouble is told by the store's own fact. Any other message makes the next turn just as well.
+    }
   }
 
   async #commit(subject: Subject, ref: OrchestrationRef, outcome: TurnOutcome, isWarm: boolean): Promise<Commit> {

@@ -9,10 +9,11 @@ import { Client } from "../client/client.js";
 import { sleep } from "../clock.js";
 import type { ActivityDefinition, OrchestrationDefinition } from "../define.js";
 import { guardRejections } from "../engine/rejection-guard.js";
-import { InvalidOptionsError } from "../errors.js";
+import { InvalidInputError, InvalidOptionsError } from "../errors.js";
 import { ENGINE_VERSION } from "../history/event.js";
 import { type Observer, ObserverStream } from "../observer.js";
-import { checkOptions, integerBetween, isObject, type OptionCheck } from "../options.js";
+import { checkOptions, integerBetween, type OptionCheck } from "../options.js";
+import { isProvider } from "../provider/is-provider.js";
 import { instrument } from "../provider/kit/instrumented-provider.js";
 import type { Provider } from "../provider/provider.js";
 import { Metrics } from "./metrics.js";
@@ -90,18 +91,26 @@ export class Runtime implements AsyncDisposable {
    * @throws DUROXIDE_INVALID_OPTIONS for an option that is unknown, misspelled or out of range
    * @throws DUROXIDE_REGISTRATION for duplicates, bad versions, declarations without a function
    */
-  static async start(given: RuntimeStart): Promise<Runtime> {
+  static async start(start: RuntimeStart): Promise<Runtime> {
+    const given: Partial<RuntimeStart> = start ?? {};
     const options = resolveRuntimeOptions(given, START_CHECKS);
     const { provider, registry = Registry.of({}), orchestrations = [], activities = [] } = given;
-    if (provider === undefined) throw new InvalidOptionsError("Runtime.start: option 'provider' is missing.");
+    if (provider === undefined) {
+      throw new InvalidOptionsError(`Runtime.start: option 'provider' is missing: it ${isProvider(provider)}.`);
+    }
     const { versionPolicies } = options;
     const runtime = new Runtime(provider, registry.merge({ orchestrations, activities, versionPolicies }), options);
     runtime.#begin();
     return runtime;
   }
 
-  /** Tells everything that happens from now on. Returns the way to stop. */
+  /**
+   * Tells everything that happens from now on. Returns the way to stop.
+   *
+   * @throws DUROXIDE_INVALID_INPUT for an observer that is no function
+   */
   observe(observer: Observer): () => void {
+    if (typeof observer !== "function") throw new InvalidInputError("runtime.observe: a function is expected.");
     return this.#observers.subscribe(observer);
   }
 
@@ -168,5 +177,5 @@ export class Runtime implements AsyncDisposable {
 const isArray: OptionCheck = (value) => (Array.isArray(value) ? null : "must be an array of definitions");
 const isRegistry: OptionCheck = (value) => (value instanceof Registry ? null : "must be made by Registry.of");
 
-const START_CHECKS = { provider: isObject, orchestrations: isArray, activities: isArray, registry: isRegistry };
+const START_CHECKS = { provider: isProvider, orchestrations: isArray, activities: isArray, registry: isRegistry };
 const SHUTDOWN_CHECKS = { graceMs: integerBetween(0, 86_400_000) };

@@ -1,7 +1,6 @@
 // providers/sqlite/fetch-orchestration.ts — locks the instance that has waited longest, and hands out its messages.
 //
-//   F1. Once a fetch has looked, the table of locks has only live ones, and what fell due is ready. So a claim meets no
-//       lock that it must steal.
+//   F1. A fetch first lets expired locks lapse and makes ready what fell due; whatever lock it then meets is live.
 //   F2. What ran ahead of its start is neither locked nor counted, and stands in nobody's way.
 //   F3. A message that cannot be decoded is in the batch, though not handed out, and goes with its ack.
 
@@ -33,11 +32,20 @@ export const selectFallenDue = `
   SELECT 1 FROM duroxide_instance_locks WHERE locked_until <= ?
   LIMIT 1
 `;
+/** What waits for a start takes its place in line as soon as the start is visible. */
+export const unparkForVisibleStarts = `
+  UPDATE duroxide_orchestrator_queue SET state = 'ready'
+  WHERE state = 'parked'
+    AND instance_id IN (
+      SELECT instance_id FROM duroxide_orchestrator_queue
+      WHERE state = 'waiting' AND visible_at <= ? AND is_start = 1
+    )
+`;
 export const readyVisibleMessages = `
   UPDATE duroxide_orchestrator_queue SET state = 'ready' WHERE state = 'waiting' AND visible_at <= ?
 `;
-export const deleteExpiredLocks = `
-  DELETE FROM duroxide_instance_locks WHERE locked_until <= ? RETURNING instance_id, locked_at
+export const lapseExpiredLocks = `
+  UPDATE duroxide_instance_locks SET locked_until = NULL WHERE locked_until <= ? RETURNING instance_id, locked_at
 `;
 export const readyTaken = `
   UPDATE duroxide_orchestrator_queue SET state = 'ready'
@@ -64,11 +72,16 @@ export const selectCandidate = `
   ORDER BY q.due_at, q.id LIMIT 1
 `;
 
+/** Replaces a lapsed lock. The candidate has no other, in the same transaction. */
 const insertLock = `
   INSERT INTO duroxide_instance_locks (instance_id, lock_token, locked_until, locked_at) VALUES (?, ?, ?, ?)
+  ON CONFLICT (instance_id) DO UPDATE SET
+    lock_token = excluded.lock_token,
+    locked_until = excluded.locked_until,
+    locked_at = excluded.locked_at
 `;
 
-/** Takes every visible message of the instance, the parked ones too: their start is among them. */
+/** Takes every visible message of the instance. */
 export const takeMessages = `
   UPDATE duroxide_orchestrator_queue SET state = 'taken', attempt_count = attempt_count + 1
   WHERE instance_id = ? AND visible_at <= ?
@@ -139,8 +152,9 @@ export function fetchOrchestration(
 
 function readyWhatFellDue(tx: Transaction): void {
   if (tx.db.get(selectFallenDue, tx.now, tx.now) === undefined) return;
+  tx.db.run(unparkForVisibleStarts, tx.now);
   tx.effects.readyMessages += tx.db.run(readyVisibleMessages, tx.now);
-  for (const { instance_id, locked_at } of tx.db.all<LockRow>(deleteExpiredLocks, tx.now)) {
+  for (const { instance_id, locked_at } of tx.db.all<LockRow>(lapseExpiredLocks, tx.now)) {
     tx.db.run(readyTaken, instance_id, locked_at);
     tx.effects.readyMessages += 1;
   }

@@ -2,8 +2,8 @@
 //
 // The states of a message and the ways between them stand in `schema.ts`; the fetch is in `fetch-orchestration.ts`.
 //
-//   O1. A batch is what was visible when its lock was taken: state 'taken', `visible_at` not after `locked_at`. What
-//       arrives later is not 'taken', and waits.
+//   O1. A batch is what was visible when its lock was taken: `visible_at` not after `locked_at`, and fetched at least
+//       once. Its state is 'taken' as long as the lock has not lapsed. What arrives later has never been fetched.
 
 import { encodeWorkItem } from "../../history/codec.js";
 import type { OrchestratorItem } from "../../history/work-item.js";
@@ -28,21 +28,21 @@ export const deleteTaken = `
   DELETE FROM duroxide_orchestrator_queue WHERE instance_id = ? AND visible_at <= ? AND state = 'taken'
 `;
 
-/** Visible as they were before, so that they keep their place. */
-export const abandonTaken = `
-  UPDATE duroxide_orchestrator_queue SET state = 'ready', attempt_count = MAX(0, attempt_count - ?)
-  WHERE instance_id = ? AND visible_at <= ? AND state = 'taken'
+/** Touches the batch only (O1). Its messages are visible as they were before, so that they keep their place. */
+export const releaseBatch = `
+  UPDATE duroxide_orchestrator_queue SET state = 'ready', attempt_count = attempt_count - ?
+  WHERE instance_id = ? AND visible_at <= ? AND attempt_count > 0
 `;
-export const delayTaken = `
-  UPDATE duroxide_orchestrator_queue
-  SET state = 'waiting', attempt_count = MAX(0, attempt_count - ?), visible_at = ?
-  WHERE instance_id = ? AND visible_at <= ? AND state = 'taken'
+/** Touches the batch only (O1). */
+export const delayBatch = `
+  UPDATE duroxide_orchestrator_queue SET state = 'waiting', attempt_count = attempt_count - ?, visible_at = ?
+  WHERE instance_id = ? AND visible_at <= ? AND attempt_count > 0
 `;
 
 export const deleteLiveLock = `
   DELETE FROM duroxide_instance_locks WHERE lock_token = ? AND locked_until > ? RETURNING instance_id, locked_at
 `;
-/** Also an expired one, as long as no fetch has noticed. */
+/** Live, expired or lapsed. */
 export const deleteLock = `DELETE FROM duroxide_instance_locks WHERE lock_token = ? RETURNING instance_id, locked_at`;
 export const renewLiveLock = `
   UPDATE duroxide_instance_locks SET locked_until = ? WHERE lock_token = ? AND locked_until > ?
@@ -117,10 +117,10 @@ export function abandonBatch(tx: Transaction, lockToken: string, options: Abando
   const takenBack = options.ignoreAttempt ? 1 : 0;
   if (options.delayMs !== undefined && options.delayMs > 0) {
     const visibleAt = tx.timeIn(options.delayMs);
-    tx.db.run(delayTaken, takenBack, visibleAt, lock.instance_id, lock.locked_at);
+    tx.db.run(delayBatch, takenBack, visibleAt, lock.instance_id, lock.locked_at);
     tx.effects.messageAt(visibleAt);
   } else {
-    tx.db.run(abandonTaken, takenBack, lock.instance_id, lock.locked_at);
+    tx.db.run(releaseBatch, takenBack, lock.instance_id, lock.locked_at);
   }
   announceRelease(tx, fromColumn(lock.instance_id));
 }

@@ -9,7 +9,7 @@
 //   waiting  not visible before `visible_at`: a timer, a delay.         → ready, when that time has come
 //   taken    in the batch of its instance's lock.                       → gone, at the ack; ready or waiting, when
 //                                                                         abandoned; ready, when the lock has expired
-//   parked   ran ahead of the start of its instance.                    → ready, when a start is enqueued
+//   parked   ran ahead of the start of its instance.                    → ready, when a start is enqueued or visible
 //
 // Taking a message changes nothing but its state, to a word of the same length, and a small number: SQLite then writes
 // in place, however large the message is.
@@ -93,11 +93,13 @@ export const MIGRATIONS: readonly Migration[] = [
       CREATE TABLE duroxide_instance_locks (
         instance_id  TEXT    NOT NULL PRIMARY KEY,
         lock_token   TEXT    NOT NULL UNIQUE,
-        locked_until INTEGER NOT NULL,
+        -- Null: it has lapsed, and is kept only so that its dispatcher may abandon what nobody has taken since.
+        locked_until INTEGER,
         -- The messages of its batch were visible then.
         locked_at    INTEGER NOT NULL
       ) STRICT, WITHOUT ROWID;
-      CREATE INDEX duroxide_instance_locks_by_end ON duroxide_instance_locks (locked_until);
+      CREATE INDEX duroxide_instance_locks_by_end ON duroxide_instance_locks (locked_until)
+        WHERE locked_until IS NOT NULL;
 
       CREATE TABLE duroxide_worker_queue (
         id            INTEGER PRIMARY KEY,

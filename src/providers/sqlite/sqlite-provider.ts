@@ -14,6 +14,7 @@ import type { ActivityExecute, OrchestratorItem } from "../../history/work-item.
 import { isStartLike } from "../../history/work-item.js";
 import { InstanceWatchers } from "../../provider/kit/instance-watchers.js";
 import { WorkSignal } from "../../provider/kit/work-signal.js";
+import { workerGroup } from "../../provider/kit/worker-wake.js";
 import type {
   AbandonOptions,
   EnqueueOptions,
@@ -179,7 +180,7 @@ export class SqliteProvider implements Provider {
     return this.#search({
       operation: "fetchWorkItem",
       signal: this.#activities,
-      group: () => JSON.stringify([options.tagFilter ?? null, options.session?.ownerId ?? null]),
+      group: () => workerGroup(options),
       options,
       mayFind: (db, now) => mayHaveActivity(db, options, now),
       take: (tx) => fetchActivity(tx, options),

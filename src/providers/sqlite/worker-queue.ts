@@ -7,6 +7,7 @@
 import { messageOf, unreachable } from "../../errors.js";
 import { decodeWorkItem, encodeWorkItem } from "../../history/codec.js";
 import type { ActivityExecute, OrchestratorItem } from "../../history/work-item.js";
+import { fetchesToWake } from "../../provider/kit/worker-wake.js";
 import type {
   AbandonOptions,
   ExecutionState,
@@ -103,6 +104,9 @@ export const selectNextRelease = `
   )
 `;
 
+/** Woken for what may be a session's: who its owner is, each of them has to see for itself. */
+const EVERYBODY = Number.POSITIVE_INFINITY;
+
 /** Later than any clock shows: the row is kept for whoever wants to look into it. */
 const NEVER = Number.MAX_SAFE_INTEGER;
 
@@ -122,7 +126,7 @@ export function enqueueActivity(tx: Transaction, item: ActivityExecute): void {
     tx.now,
     encodeWorkItem(item),
   );
-  tx.effects.readyActivities += 1;
+  tx.effects.readyActivities += fetchesToWake(item);
 }
 
 /** Whether a fetch may find something: a look that takes no lock. */
@@ -150,8 +154,8 @@ export function ackActivity(tx: Transaction, lockToken: string, completion: Orch
 export function abandonActivity(tx: Transaction, lockToken: string, options: AbandonOptions): void {
   const heldUntil = options.delayMs !== undefined && options.delayMs > 0 ? tx.timeIn(options.delayMs) : null;
   const abandoned = tx.db.run(abandonTaken, heldUntil, options.ignoreAttempt ? 1 : 0, lockToken);
-  if (heldUntil === null) tx.effects.readyActivities += abandoned;
-  else tx.effects.activityAt(heldUntil);
+  if (heldUntil !== null) tx.effects.activityAt(heldUntil);
+  else if (abandoned > 0) tx.effects.readyActivities = EVERYBODY;
 }
 
 export function renewActivity(tx: Transaction, lockToken: string, extendForMs: number): ExecutionState {
@@ -176,7 +180,7 @@ export function nextActivityAt(db: Database, since: number): number | null {
 
 function releaseHeld(tx: Transaction): void {
   if (tx.db.get(selectEndedHold, tx.now) === undefined) return;
-  tx.effects.readyActivities += tx.db.run(releaseEndedHolds, tx.now);
+  if (tx.db.run(releaseEndedHolds, tx.now) > 0) tx.effects.readyActivities = EVERYBODY;
 }
 
 function oldestActivity(db: Database, options: FetchWorkOptions, now: number): Candidate | null {
