@@ -12,7 +12,9 @@ let hasFailed = false;
 for (const version of versions) {
   const folder = mkdtempSync(join(tmpdir(), "duroxide-node-"));
   try {
-    execFileSync("npm", ["install", "--prefix", folder, "--no-save", "--silent", `node@${version}`], { stdio: "inherit" });
+    execFileSync("npm", ["install", "--prefix", folder, "--no-save", "--silent", `node@${version}`], {
+      stdio: "inherit",
+    });
     const node = join(folder, "node_modules", "node", "bin", "node");
     const found = execFileSync(node, ["--version"], { encoding: "utf8" }).trim();
     process.stdout.write(`\n== the suite on Node ${found}\n`);

@@ -3,8 +3,9 @@
 // A definition without an implementation is a declaration: enough for whoever calls, useless to whoever runs.
 
 import type { OrchestrationContext } from "./engine/orchestration-context.js";
-import { InvalidInputError } from "./errors.js";
+import { InvalidInputError, messageOf } from "./errors.js";
 import { checkName } from "./history/limits.js";
+import { checkOptions, isString } from "./options.js";
 import type { ActivityContext } from "./runtime/activity-context.js";
 
 /** The part of a Standard Schema (zod, valibot, arktype …) that duroxide-ts uses. */
@@ -72,7 +73,8 @@ export interface OrchestrationOptions<I = unknown, O = unknown> {
 /**
  * Defines an activity; without a function, declares one that is implemented elsewhere.
  *
- * @throws DUROXIDE_INVALID_INPUT for an empty or over-long name
+ * @throws DUROXIDE_INVALID_INPUT for an empty or over-long name, or a function that is none
+ * @throws DUROXIDE_INVALID_OPTIONS for an option that is unknown, or a schema that is none
  * @example
  * const charge = activity("Charge", async (ctx, order: { amount: number }) => `paid ${order.amount}`);
  */
@@ -81,7 +83,9 @@ export function activity<I = void, O = void>(
   run?: (ctx: ActivityContext, input: I) => Promise<O> | O,
 ): ActivityDefinition<I, O> {
   const options: ActivityOptions<I, O> = typeof nameOrOptions === "string" ? { name: nameOrOptions } : nameOrOptions;
-  const name = checkName(options.name, "activity name");
+  const name = checkName(options?.name, "activity name");
+  checkOptions(`activity '${name}'`, options, ACTIVITY_CHECKS);
+  checkFunction("activity", name, run);
   return Object.freeze({
     kind: "activity" as const,
     name,
@@ -98,7 +102,8 @@ export function activity<I = void, O = void>(
  * The function must be deterministic: everything it learns comes through `ctx`. It may use `await`, loops,
  * `try/catch`, `Promise.all` and friends on what `ctx` returns.
  *
- * @throws DUROXIDE_INVALID_INPUT for an empty or over-long name
+ * @throws DUROXIDE_INVALID_INPUT for an empty or over-long name, or a function that is none
+ * @throws DUROXIDE_INVALID_OPTIONS for an option that is unknown, or a schema that is none
  * @example
  * const greet = orchestration("Greet", async (ctx, name: string) => ctx.scheduleActivity<string>("Hello", name));
  */
@@ -108,7 +113,9 @@ export function orchestration<I = void, O = void>(
 ): OrchestrationDefinition<I, O> {
   const options: OrchestrationOptions<I, O> =
     typeof nameOrOptions === "string" ? { name: nameOrOptions } : nameOrOptions;
-  const name = checkName(options.name, "orchestration name");
+  const name = checkName(options?.name, "orchestration name");
+  checkOptions(`orchestration '${name}'`, options, ORCHESTRATION_CHECKS);
+  checkFunction("orchestration", name, run);
   return Object.freeze({
     kind: "orchestration" as const,
     name,
@@ -127,13 +134,31 @@ export function orchestration<I = void, O = void>(
  * const approval = event<{ ok: boolean }>("approval");
  */
 export function event<T = unknown>(name: string, options: { readonly schema?: Schema<T> } = {}): EventDefinition<T> {
-  return Object.freeze({ kind: "event" as const, name: checkName(name, "event name"), schema: options.schema ?? null });
+  checkName(name, "event name");
+  checkOptions(`event '${name}'`, options, { schema: isSchema });
+  return Object.freeze({ kind: "event" as const, name, schema: options.schema ?? null });
 }
 
 /** The arguments of a call: an input that may be left out where the callee takes none. */
 export type CallArguments<I, Options> = undefined extends I
   ? [input?: NoInfer<I>, options?: Options]
   : [input: NoInfer<I>, options?: Options];
+
+function isSchema(value: unknown): string | null {
+  const standard = (value as Partial<Schema<unknown>> | null)?.["~standard"];
+  return typeof standard?.validate === "function"
+    ? null
+    : "must be a Standard Schema, such as one of zod, valibot or arktype";
+}
+
+const ACTIVITY_CHECKS = { name: isString, input: isSchema, output: isSchema };
+/** What a version must look like is told where it is registered, with all other problems. */
+const ORCHESTRATION_CHECKS = { ...ACTIVITY_CHECKS, version: isString };
+
+function checkFunction(kind: string, name: string, run: unknown): void {
+  if (run === undefined || typeof run === "function") return;
+  throw new InvalidInputError(`${kind} '${name}': its implementation must be a function, not ${messageOf(run)}.`);
+}
 
 function notImplemented(kind: string, name: string): never {
   throw new InvalidInputError(`The ${kind} '${name}' is only declared here. Register its implementation instead.`);

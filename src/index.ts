@@ -1,28 +1,28 @@
 // duroxide-ts — durable execution for TypeScript: orchestrations and activities that survive crashes.
 
-export { Client } from "./client/client.js";
 export type * from "./client/client.js";
+export { Client } from "./client/client.js";
 export { OrchestrationHandle } from "./client/handle.js";
 export type { Clock, Timer } from "./clock.js";
-export { activity, event, orchestration } from "./define.js";
 export type * from "./define.js";
+export { activity, event, orchestration } from "./define.js";
 export type { DurableTask } from "./engine/durable-task.js";
 export type * from "./engine/orchestration-context.js";
 export * from "./errors.js";
-export { displayMessage, isRetryable } from "./history/error-details.js";
 export type { ErrorCategory, ErrorDetails } from "./history/error-details.js";
+export { displayMessage, isRetryable } from "./history/error-details.js";
 export type { Event, EventOf, EventPayload, EventType } from "./history/event.js";
-export { DEFAULT_LIMITS } from "./history/limits.js";
 export type { Limits } from "./history/limits.js";
+export { DEFAULT_LIMITS } from "./history/limits.js";
 export type { ActivityRef, Fact, FactType, InstanceRef, Observer, OrchestrationRef } from "./observer.js";
 export type { Provider, TagFilter } from "./provider/provider.js";
 export type { ActivityContext, ActivityTrace } from "./runtime/activity-context.js";
-export { formatLogLine, logTo } from "./runtime/log.js";
 export type { LogRecord } from "./runtime/log.js";
+export { formatLogLine, logTo } from "./runtime/log.js";
 export type { MetricsSnapshot } from "./runtime/metrics.js";
-export { DEFAULT_RUNTIME_OPTIONS } from "./runtime/options.js";
 export type { RuntimeOptions } from "./runtime/options.js";
-export { Registry } from "./runtime/registry.js";
+export { DEFAULT_RUNTIME_OPTIONS } from "./runtime/options.js";
 export type { RegistryContents, VersionPolicies, VersionPolicy } from "./runtime/registry.js";
-export { Runtime } from "./runtime/runtime.js";
+export { Registry } from "./runtime/registry.js";
 export type { RuntimeStart, ShutdownOutcome } from "./runtime/runtime.js";
+export { Runtime } from "./runtime/runtime.js";

@@ -9,8 +9,8 @@ import { randomUUID } from "node:crypto";
 import type { Clock } from "../clock.js";
 import { systemClock } from "../clock.js";
 import type { EventDefinition, OrchestrationDefinition, Schema } from "../define.js";
-import { durationMs } from "../duration.js";
 import type { Duration } from "../duration.js";
+import { durationMs } from "../duration.js";
 import { AlreadyExistsError, InvalidInputError, InvalidOptionsError, messageOf } from "../errors.js";
 import type { Event } from "../history/event.js";
 import { INITIAL_EXECUTION_ID } from "../history/event.js";
@@ -352,7 +352,8 @@ export class Client {
   async readHistory(instanceId: string, executionId?: number): Promise<readonly Event[]> {
     const instance = checkInstanceId(instanceId);
     if (executionId === undefined) return this.#provider.read(instance);
-    if (!Number.isSafeInteger(executionId)) throw new InvalidInputError("execution id: an integer from 1 up is expected.");
+    if (!Number.isSafeInteger(executionId))
+      throw new InvalidInputError("execution id: an integer from 1 up is expected.");
     return this.#provider.readWithExecution(instance, executionId);
   }
 }

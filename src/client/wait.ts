@@ -7,6 +7,7 @@
 //   W5. The deadline never cuts a look short, so that a timeout of 0 still looks once. An abort does.
 //   W6. A look that fails with a transient error is repeated; any other error ends the wait.
 
+import { setMaxListeners } from "node:events";
 import type { Clock } from "../clock.js";
 import { AbortedError, ProviderError, TimeoutError } from "../errors.js";
 import { isAbortSignal, type OptionCheck } from "../options.js";
@@ -65,6 +66,7 @@ const TROUBLED: Pace = { firstMs: 50, longestMs: 5_000 };
  */
 export async function waitUntil<T>(waiting: Waiting, wait: Wait<T>): Promise<T> {
   const { wake, clock } = waiting;
+  if (wait.signal instanceof AbortSignal) setMaxListeners(0, wait.signal); // One for each of any number of waits (W4).
   const deadline = clock.now() + (wait.timeoutMs ?? Number.POSITIVE_INFINITY);
   const pace = wake === null ? { firstMs: POLLING_FIRST_MS, longestMs: waiting.pollIntervalMs } : WOKEN;
   const bell = new Bell(clock);

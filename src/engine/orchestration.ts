@@ -4,8 +4,9 @@ import type { ActivityDefinition, EventDefinition, OrchestrationDefinition, Sche
 import { durationMs } from "../duration.js";
 import { InvalidInputError, messageOf, TaskCancelledError } from "../errors.js";
 import type { EventOf } from "../history/event.js";
-import { checkInstanceId, checkName, checkRootInstanceId } from "../history/limits.js";
+import { checkInstanceId, checkName, checkRootInstanceId, checkVersion } from "../history/limits.js";
 import { decodePayload, encodePayload } from "../history/payload.js";
+import { checkOptions, isObject } from "../options.js";
 import { validateSync } from "../schema.js";
 import type { Action } from "./action.js";
 import { all, type Branches, race } from "./combinators.js";
@@ -69,6 +70,7 @@ export class Orchestration implements OrchestrationContext {
     const definition = typeof activity === "string" ? null : activity;
     const name = nameOf(activity, "activity");
     const what = `activity '${name}'`;
+    checkOptions(what, options, CALL_ACTIVITY_CHECKS);
     const action: Action = {
       type: "CallActivity",
       name,
@@ -118,10 +120,11 @@ export class Orchestration implements OrchestrationContext {
     const definition = typeof orchestration === "string" ? null : orchestration;
     const name = nameOf(orchestration, "sub-orchestration");
     const what = `sub-orchestration '${name}'`;
+    checkOptions(what, options, SUB_ORCHESTRATION_CHECKS);
     const action: Action = {
       type: "StartSubOrchestration",
       name,
-      version: options.version ?? definition?.version ?? null,
+      version: versionOf(options, what) ?? definition?.version ?? null,
       instance: options.instanceId === undefined ? null : checkRootInstanceId(options.instanceId),
       input: encodeInput(definition?.input ?? null, input, `input of ${what}`),
     };
@@ -135,13 +138,15 @@ export class Orchestration implements OrchestrationContext {
     if (this.#refusal() !== null) return;
     const definition = typeof orchestration === "string" ? null : orchestration;
     const name = nameOf(orchestration, "orchestration");
+    const what = `orchestration '${name}'`;
+    checkOptions(what, options, DETACHED_CHECKS);
     this.#execution.emit(
       {
         type: "StartOrchestrationDetached",
         name,
-        version: options.version ?? definition?.version ?? null,
-        instance: checkRootInstanceId(options.instanceId),
-        input: encodeInput(definition?.input ?? null, options.input, `input of orchestration '${name}'`),
+        version: versionOf(options, what) ?? definition?.version ?? null,
+        instance: checkRootInstanceId(options?.instanceId),
+        input: encodeInput(definition?.input ?? null, options.input, `input of ${what}`),
       },
       null,
     );
@@ -149,8 +154,10 @@ export class Orchestration implements OrchestrationContext {
 
   continueAsNew(input?: unknown, options: { readonly version?: string } = {}): DurableTask<never> {
     return this.#unlessRefused(() => {
-      const text = encodePayload(input, `input of orchestration '${this.orchestrationName}'`);
-      this.#execution.continueAsNew({ input: text, version: options.version ?? null });
+      const what = `orchestration '${this.orchestrationName}'`;
+      checkOptions(`ctx.continueAsNew of ${what}`, options, { version: unchecked });
+      const text = encodePayload(input, `input of ${what}`);
+      this.#execution.continueAsNew({ input: text, version: versionOf(options, what) });
       return new Task<never>({ onListen: () => this.#execution.refuse(), onDrop: () => {} });
     });
   }
@@ -217,6 +224,16 @@ export class Orchestration implements OrchestrationContext {
   #refusal(): Error | null {
     return refusalOf(this.#execution);
   }
+}
+
+/** Misspelled options are refused; what the right ones say is checked where it is used, in words of their own. */
+const unchecked = (): null => null;
+const CALL_ACTIVITY_CHECKS = { retry: isObject, sessionId: unchecked, tag: unchecked };
+const SUB_ORCHESTRATION_CHECKS = { instanceId: unchecked, version: unchecked };
+const DETACHED_CHECKS = { ...SUB_ORCHESTRATION_CHECKS, input: unchecked };
+
+function versionOf(options: { readonly version?: string } | undefined, what: string): string | null {
+  return options?.version === undefined ? null : checkVersion(options.version, `version of ${what}`);
 }
 
 /**

@@ -5,7 +5,8 @@
 //   Y3. With a timeout, the activity is scheduled before the timer that limits it.
 
 import { durationMs } from "../duration.js";
-import { ActivityFailedError, ActivityTimeoutError, InvalidInputError, unreachable } from "../errors.js";
+import { ActivityFailedError, ActivityTimeoutError, InvalidOptionsError } from "../errors.js";
+import { checkOptions, integerBetween, isBoolean, isFunction, isObject, oneOf } from "../options.js";
 import { race, scoped } from "./combinators.js";
 import type { DurableTask } from "./durable-task.js";
 import type { Execution } from "./execution.js";
@@ -17,6 +18,23 @@ const DEFAULT_BASE_MS = 100;
 const DEFAULT_MULTIPLIER = 2;
 const DEFAULT_MAX_MS = 30_000;
 
+/** Durations are checked where they are read, in words of their own. */
+const unchecked = (): null => null;
+const POLICY_CHECKS = {
+  maxAttempts: integerBetween(1, Number.MAX_SAFE_INTEGER),
+  backoff: isObject,
+  timeout: unchecked,
+  retryOnTimeout: isBoolean,
+  shouldRetry: isFunction,
+};
+const BACKOFF_CHECKS = {
+  kind: oneOf("none", "fixed", "linear", "exponential"),
+  delay: unchecked,
+  base: unchecked,
+  max: unchecked,
+  multiplier: isMultiplier,
+};
+
 export function retrying<T>(
   execution: Execution,
   ctx: OrchestrationContext,
@@ -24,10 +42,8 @@ export function retrying<T>(
   policy: RetryPolicy,
   schedule: () => DurableTask<T>,
 ): DurableTask<T> {
+  checkOptions(`retry of activity '${activityName}'`, policy, POLICY_CHECKS);
   const maxAttempts = policy.maxAttempts ?? DEFAULT_ATTEMPTS;
-  if (!Number.isInteger(maxAttempts) || maxAttempts < 1) {
-    throw new InvalidInputError(`retry of activity '${activityName}': maxAttempts must be an integer from 1 up.`);
-  }
   const pauseMs = pauses(policy.backoff ?? DEFAULT_BACKOFF, activityName);
   const timeoutMs = policy.timeout === undefined ? null : durationMs(policy.timeout, "retry timeout");
   const attempt = (): Promise<T> =>
@@ -50,6 +66,7 @@ export function retrying<T>(
 /** The pause after the n-th attempt failed. */
 function pauses(backoff: Backoff, activityName: string): (n: number) => number {
   const what = `backoff of activity '${activityName}'`;
+  checkOptions(what, backoff, BACKOFF_CHECKS);
   switch (backoff.kind) {
     case "none":
       return () => 0;
@@ -66,14 +83,17 @@ function pauses(backoff: Backoff, activityName: string): (n: number) => number {
       const baseMs = durationMs(backoff.base ?? DEFAULT_BASE_MS, what);
       const maxMs = durationMs(backoff.max ?? DEFAULT_MAX_MS, what);
       const multiplier = backoff.multiplier ?? DEFAULT_MULTIPLIER;
-      if (!(multiplier >= 1 && multiplier <= 1_000)) {
-        throw new InvalidInputError(`${what}: multiplier must be between 1 and 1000.`);
-      }
       return (n) => Math.trunc(Math.min(baseMs * multiplier ** (n - 1), maxMs));
     }
     default:
-      return unreachable(backoff);
+      throw new InvalidOptionsError(
+        `${what}: option 'kind' is missing; say "none", "fixed", "linear" or "exponential".`,
+      );
   }
+}
+
+function isMultiplier(value: unknown): string | null {
+  return typeof value === "number" && value >= 1 && value <= 1_000 ? null : "must be a number from 1 to 1000";
 }
 
 async function limited<T>(

@@ -3,14 +3,12 @@
 
 import { InvalidInputError } from "../errors.js";
 
+/** What a runtime may be told to allow. */
 export interface Limits {
   readonly maxCarryForwardEvents: number;
   readonly maxCustomStatusBytes: number;
-  readonly maxTagBytes: number;
-  readonly maxWorkerTags: number;
   readonly maxKvKeys: number;
   readonly maxKvValueBytes: number;
-  readonly maxIdBytes: number;
 }
 
 export const DEFAULT_LIMITS: Limits = Object.freeze({
@@ -18,17 +16,16 @@ export const DEFAULT_LIMITS: Limits = Object.freeze({
   maxCarryForwardEvents: 100,
   /** A status is read whole by every poll of every dashboard; what is larger is a result. */
   maxCustomStatusBytes: 262_144,
-  /** A tag is a label that providers index. */
-  maxTagBytes: 256,
-  /** Every tag is one more condition in the query that fetches work. */
-  maxWorkerTags: 5,
   /** All keys of an instance are loaded for every turn. */
   maxKvKeys: 150,
   /** With the number of keys it bounds what a turn loads: ten megabytes at worst. */
   maxKvValueBytes: 65_536,
-  /** Ids and names are keys of tables: the narrowest index among the providers must hold a few of them. */
-  maxIdBytes: 256,
 });
+
+/** Ids, names and tags are keys of tables: the narrowest index among the providers must hold a few of them. */
+export const MAX_NAME_BYTES = 256;
+/** Every tag is one more condition in the query that fetches work. */
+export const MAX_WORKER_TAGS = 5;
 
 /** The size of a text on the wire. */
 export function byteLength(text: string): number {
@@ -69,7 +66,7 @@ export function checkRootInstanceId(id: unknown, what = "instance id"): string {
  * @throws `DUROXIDE_INVALID_INPUT` when it is not a string, empty, too long, or holds characters that get lost.
  */
 export function checkName(name: unknown, what: string): string {
-  return checkText(name, what, DEFAULT_LIMITS.maxIdBytes);
+  return checkText(name, what, MAX_NAME_BYTES);
 }
 
 /**
@@ -79,8 +76,8 @@ export function checkName(name: unknown, what: string): string {
  */
 export function checkVersion(version: unknown, what: string): string {
   const checked = checkName(version, what);
-  if (/^\d+\.\d+\.\d+$/.test(checked)) return checked;
-  throw refused(what, `${JSON.stringify(checked)} is no version`, "pass three numbers such as \"1.2.3\"");
+  if (/^(?:(?:0|[1-9]\d{0,14})(?:\.|$)){3}(?<!\.)$/.test(checked)) return checked;
+  throw refused(what, `${JSON.stringify(checked)} is no version`, 'pass three numbers such as "1.2.3"');
 }
 
 /** Ids of children grow with every generation, so what may be asked about is longer than what may be chosen. */

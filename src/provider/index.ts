@@ -1,15 +1,15 @@
 // duroxide-ts/provider — the contract and the kit, for authors of providers.
 
-export { systemClock } from "../clock.js";
 export type { Clock, Timer } from "../clock.js";
-export { CodecError, ProviderError } from "../errors.js";
+export { systemClock } from "../clock.js";
 export type { ProviderErrorKind } from "../errors.js";
+export { CodecError, ProviderError } from "../errors.js";
 export { decodeEvent, decodeWorkItem, encodeEvent, encodeWorkItem } from "../history/codec.js";
 export type { ErrorDetails } from "../history/error-details.js";
 export type { Event, EventOf, EventPayload, EventType } from "../history/event.js";
-export { isStartLike, targetInstance } from "../history/work-item.js";
 export type { ActivityExecute, OrchestratorItem, WorkItem } from "../history/work-item.js";
+export { isStartLike, targetInstance } from "../history/work-item.js";
 export { InstanceWatchers } from "./kit/instance-watchers.js";
-export { WorkSignal } from "./kit/work-signal.js";
 export type { LongPoll } from "./kit/work-signal.js";
+export { WorkSignal } from "./kit/work-signal.js";
 export type * from "./provider.js";

@@ -46,7 +46,8 @@ export function keepLock<T>(renewal: LockRenewal<T>): () => void {
       (error: unknown) => {
         if (isStopped) return;
         const isLost = error instanceof ProviderError && error.kind === "lock-lost";
-        if (isLost || clock.now() >= liveUntil) renewal.onLost(); // L1
+        if (isLost || clock.now() >= liveUntil)
+          renewal.onLost(); // L1
         else timer = clock.setTimer(Math.min(RETRY_AFTER_MS, intervalMs), renewOnce);
       },
     );

@@ -4,7 +4,7 @@ import { randomUUID } from "node:crypto";
 import { type Clock, systemClock } from "../clock.js";
 import { InvalidOptionsError } from "../errors.js";
 import { ENGINE_VERSION } from "../history/event.js";
-import { byteLength, DEFAULT_LIMITS, type Limits } from "../history/limits.js";
+import { byteLength, DEFAULT_LIMITS, type Limits, MAX_NAME_BYTES, MAX_WORKER_TAGS } from "../history/limits.js";
 import type { Observer } from "../observer.js";
 import { checkOptions, integerBetween, isClock, isFunction, isObject, isString, type OptionCheck } from "../options.js";
 import type { SemVer, SemVerRange, TagFilter } from "../provider/provider.js";
@@ -217,12 +217,11 @@ function isTagFilter(value: unknown): string | null {
 }
 
 function isTagList(tags: unknown): string | null {
-  const { maxWorkerTags, maxTagBytes } = DEFAULT_LIMITS;
-  if (!Array.isArray(tags) || tags.length === 0 || tags.length > maxWorkerTags) {
-    return `must list 1 to ${maxWorkerTags} tags`;
+  if (!Array.isArray(tags) || tags.length === 0 || tags.length > MAX_WORKER_TAGS) {
+    return `must list 1 to ${MAX_WORKER_TAGS} tags`;
   }
-  const isTag = (tag: unknown): boolean => typeof tag === "string" && tag !== "" && byteLength(tag) <= maxTagBytes;
-  return tags.every(isTag) ? null : `must list tags of 1 to ${maxTagBytes} bytes`;
+  const isTag = (tag: unknown): boolean => typeof tag === "string" && tag !== "" && byteLength(tag) <= MAX_NAME_BYTES;
+  return tags.every(isTag) ? null : `must list tags of 1 to ${MAX_NAME_BYTES} bytes`;
 }
 
 function isArrayOfFunctions(value: unknown): string | null {

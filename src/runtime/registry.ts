@@ -6,8 +6,9 @@
 import type { ActivityDefinition, OrchestrationDefinition } from "../define.js";
 import { SYSTEM_CALL_PREFIX } from "../engine/system-calls.js";
 import type { OrchestrationHandler } from "../engine/turn.js";
-import { RegistrationError } from "../errors.js";
+import { messageOf, RegistrationError } from "../errors.js";
 import { decodePayload, encodePayload } from "../history/payload.js";
+import { checkOptions, isObject, type OptionCheck } from "../options.js";
 import type { SemVer } from "../provider/provider.js";
 import { validateSync } from "../schema.js";
 import { compareSemVer, formatSemVer, parseSemVer } from "./semver.js";
@@ -36,6 +37,11 @@ interface RegisteredVersion {
 
 const DEFAULT_VERSION = "1.0.0";
 
+const isArray: OptionCheck = (value) => (Array.isArray(value) ? null : "must be an array of definitions");
+
+/** For `checkOptions`: what may be said of a registry. What is in the lists is judged when they are registered. */
+export const CONTENTS_CHECKS = { orchestrations: isArray, activities: isArray, versionPolicies: isObject };
+
 /**
  * What a runtime can run. Built once, never changed.
  *
@@ -57,9 +63,13 @@ export class Registry {
     if (problems.length > 0) throw new RegistrationError(problems); // G1
   }
 
-  /** @throws DUROXIDE_REGISTRATION for duplicates, bad versions, declarations, reserved names and void policies */
+  /**
+   * @throws DUROXIDE_REGISTRATION for duplicates, bad versions, declarations, reserved names and void policies
+   * @throws DUROXIDE_INVALID_OPTIONS for what is neither a list of definitions nor policies
+   */
   static of(contents: RegistryContents): Registry {
-    return new Registry(completed(contents), []);
+    checkOptions("Registry.of", contents, CONTENTS_CHECKS);
+    return new Registry(completed(contents ?? {}), []);
   }
 
   /** All of this one and all of the other. Where both have a policy for a name, the other's counts. */
@@ -135,7 +145,11 @@ function collectVersions(
   problems: string[],
 ): Map<string, RegisteredVersion[]> {
   const byName = new Map<string, RegisteredVersion[]>();
-  for (const definition of definitions) {
+  for (const [place, definition] of definitions.entries()) {
+    if (definition?.kind !== "orchestration") {
+      problems.push(strangerProblem("orchestration", `orchestrations[${place}]`, definition));
+      continue;
+    }
     const label = `${definition.name}@${definition.version ?? DEFAULT_VERSION}`;
     const version = parseSemVer(definition.version ?? DEFAULT_VERSION);
     if (version === null) {
@@ -161,7 +175,11 @@ function collectActivities(
   problems: string[],
 ): Map<string, ActivityDefinition> {
   const byName = new Map(systemActivities.map((definition) => [definition.name, definition]));
-  for (const definition of definitions) {
+  for (const [place, definition] of definitions.entries()) {
+    if (definition?.kind !== "activity") {
+      problems.push(strangerProblem("activity", `activities[${place}]`, definition));
+      continue;
+    }
     const { name } = definition;
     if (name.startsWith(SYSTEM_CALL_PREFIX)) {
       problems.push(`activity name '${name}' uses reserved prefix '${SYSTEM_CALL_PREFIX}'`);
@@ -172,6 +190,12 @@ function collectActivities(
     byName.set(name, definition);
   }
   return byName;
+}
+
+function strangerProblem(kind: "orchestration" | "activity", place: string, stranger: unknown): string {
+  const { kind: actual, name } = (stranger ?? {}) as { readonly kind?: unknown; readonly name?: unknown };
+  const what = typeof actual === "string" ? `the ${actual} '${name}'` : messageOf(stranger);
+  return `${place} is ${what}: list what ${kind}(…) returns`;
 }
 
 function declarationProblem(kind: "orchestration" | "activity", label: string): string {

@@ -19,7 +19,7 @@ import type { Provider } from "../provider/provider.js";
 import { Metrics } from "./metrics.js";
 import { type ResolvedRuntimeOptions, type RuntimeOptions, resolveRuntimeOptions } from "./options.js";
 import { OrchestrationDispatcher } from "./orchestration-dispatcher.js";
-import { Registry } from "./registry.js";
+import { CONTENTS_CHECKS, Registry } from "./registry.js";
 import type { RuntimeServices } from "./services.js";
 import { systemActivities } from "./system-activities.js";
 import { WorkerDispatcher } from "./worker-dispatcher.js";
@@ -174,8 +174,7 @@ export class Runtime implements AsyncDisposable {
   }
 }
 
-const isArray: OptionCheck = (value) => (Array.isArray(value) ? null : "must be an array of definitions");
 const isRegistry: OptionCheck = (value) => (value instanceof Registry ? null : "must be made by Registry.of");
 
-const START_CHECKS = { provider: isProvider, orchestrations: isArray, activities: isArray, registry: isRegistry };
+const START_CHECKS = { ...CONTENTS_CHECKS, provider: isProvider, registry: isRegistry };
 const SHUTDOWN_CHECKS = { graceMs: integerBetween(0, 86_400_000) };

@@ -10,7 +10,6 @@ import { byteLength, type Limits } from "../history/limits.js";
 export function findBreach(outcome: TurnOutcome, limits: Limits): ErrorDetails | null {
   const message =
     firstBreach(outcome.events, (event) => statusBreach(event, limits)) ??
-    firstBreach(outcome.events, (event) => tagBreach(event, limits)) ??
     firstBreach(outcome.events, (event) => kvValueBreach(event, limits)) ??
     kvCountBreach(outcome, limits) ??
     carryForwardBreach(outcome, limits);
@@ -28,11 +27,6 @@ function firstBreach(events: readonly Event[], breachOf: (event: Event) => strin
 function statusBreach(event: Event, limits: Limits): string | null {
   if (event.type !== "CustomStatusUpdated" || event.status === null) return null;
   return tooLarge("Custom status size", event.status, limits.maxCustomStatusBytes);
-}
-
-function tagBreach(event: Event, limits: Limits): string | null {
-  if (event.type !== "ActivityScheduled" || event.tag === undefined) return null;
-  return tooLarge(`Activity '${event.name}' tag size`, event.tag, limits.maxTagBytes);
 }
 
 function kvValueBreach(event: Event, limits: Limits): string | null {

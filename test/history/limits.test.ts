@@ -15,11 +15,8 @@ describe("the default limits", () => {
     expect(DEFAULT_LIMITS).toStrictEqual({
       maxCarryForwardEvents: 100,
       maxCustomStatusBytes: 262_144,
-      maxTagBytes: 256,
-      maxWorkerTags: 5,
       maxKvKeys: 150,
       maxKvValueBytes: 65_536,
-      maxIdBytes: 256,
     });
     expect(Object.isFrozen(DEFAULT_LIMITS)).toBe(true);
   });
@@ -93,7 +90,10 @@ describe("the longest id", () => {
   test("that may be asked about is longer, because children's ids grow with every generation", () => {
     const grandchild = `${"x".repeat(256)}::sub::2::sub::3`;
     expect(checkInstanceId(grandchild)).toBe(grandchild);
-    expectRefused(() => checkInstanceId("x".repeat(4_097)), "is 4097 bytes long; shorten it to at most 4096 bytes of UTF-8.");
+    expectRefused(
+      () => checkInstanceId("x".repeat(4_097)),
+      "is 4097 bytes long; shorten it to at most 4096 bytes of UTF-8.",
+    );
   });
 });
 

@@ -399,17 +399,24 @@ describe("a damaged row", () => {
 });
 
 describe("what is lost on purpose", () => {
-  test("is warned of", async () => {
-    const provider = await open(":memory:");
-    const warned = new Promise<Error>((resolve) => process.once("warning", resolve));
+  test("is told to whoever asked to be told", async () => {
+    const warnings: string[] = [];
+    const provider = await open(":memory:", { onWarning: (message) => warnings.push(message) });
     await provider.enqueueForOrchestrator(queued("nobody"));
 
     expect(await fetchTurn(provider)).toBeNull();
 
-    expect(await warned).toMatchObject({
-      name: "DuroxideWarning",
-      message: expect.stringContaining("Dropped 1 queue message(s) to instance 'nobody'"),
-    });
+    expect(warnings).toEqual(["Dropped 1 queue message(s) to instance 'nobody', which nobody has started."]);
+  });
+
+  test("harms nobody when the listener throws", async () => {
+    const onWarning = (): void => {
+      throw new Error("listener is broken");
+    };
+    const provider = await open(":memory:", { onWarning });
+    await provider.enqueueForOrchestrator(queued("nobody"));
+
+    expect(await fetchTurn(provider)).toBeNull();
   });
 });
 

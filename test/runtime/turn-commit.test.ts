@@ -186,14 +186,12 @@ describe("the way to a parent", () => {
 });
 
 describe("a limit", () => {
-  const limits = { ...DEFAULT_LIMITS, maxCustomStatusBytes: 4, maxTagBytes: 4, maxKvValueBytes: 4, maxKvKeys: 2 };
+  const limits = { ...DEFAULT_LIMITS, maxCustomStatusBytes: 4, maxKvValueBytes: 4, maxKvKeys: 2 };
   const set = (value: string): EventPayload => ({ type: "KeyValueSet", key: "k", value, lastUpdatedAtMs: 0 });
-  const tagged = (tag: string): EventPayload => ({ type: "ActivityScheduled", name: "A", input: "", tag });
   const status = (text: string): EventPayload => ({ type: "CustomStatusUpdated", status: text });
 
   test.each([
     ["custom status", status("1234"), status("12345"), "Custom status size (5 bytes) exceeds limit (4 bytes)"],
-    ["tag", tagged("öö"), tagged("ööö"), "Activity 'A' tag size (6 bytes) exceeds limit (4 bytes)"],
     ["value", set("1234"), set("12345"), "KV value for key 'k' (5 bytes) exceeds limit (4 bytes)"],
   ])("on the size of a %s passes what is exactly at it", (_what, fits, breaks, message) => {
     expect(findBreach(outcomeOf(waiting, { events: history(fits) }), limits)).toBeNull();

@@ -40,9 +40,7 @@ test(`${CHAINS} chains of five activities complete while a random worker is kill
   }
 
   const right = (n: number): number[] => [0, 1, 2, 3, 4].map((step) => n * 10 + step);
-  expect(await results).toEqual(
-    Array.from({ length: CHAINS }, (_, n) => ({ status: "fulfilled", value: right(n) })),
-  );
+  expect(await results).toEqual(Array.from({ length: CHAINS }, (_, n) => ({ status: "fulfilled", value: right(n) })));
   for (const { instanceId } of handles) {
     const history = await client.readHistory(instanceId);
     expectValidHistory(history);

@@ -14,7 +14,10 @@ const ANSWERS: Readonly<Partial<Record<Event["type"], Event["type"]>>> = {
 /** Ids count up from 1, every answer has its schedule and no schedule two answers, the end is the end. */
 export function expectValidHistory(events: readonly Event[]): void {
   const name = events[0]?.instanceId ?? "?";
-  expect(events.map(({ eventId }) => eventId), name).toEqual(events.map((_, place) => place + 1));
+  expect(
+    events.map(({ eventId }) => eventId),
+    name,
+  ).toEqual(events.map((_, place) => place + 1));
   expect(events[0]?.type, name).toBe("OrchestrationStarted");
   expect(events.filter(isTerminal).length, `${name}: terminal events`).toBeLessThanOrEqual(1);
   if (events.some(isTerminal)) expect(isTerminal(events.at(-1)!), `${name}: ends with its terminal event`).toBe(true);

@@ -16,6 +16,7 @@ import { encodeEvent } from "../../history/codec.js";
 import type { Event } from "../../history/event.js";
 import type { ActivityExecute, OrchestratorItem } from "../../history/work-item.js";
 import { isStartLike, targetInstance } from "../../history/work-item.js";
+import { checkOptions, isClock, isFunction } from "../../options.js";
 import { InstanceWatchers } from "../../provider/kit/instance-watchers.js";
 import { WorkSignal } from "../../provider/kit/work-signal.js";
 import { fetchesToWake, workerGroup } from "../../provider/kit/worker-wake.js";
@@ -49,6 +50,8 @@ export interface MemoryProviderOptions {
   readonly clock?: Clock;
   /** Where lock tokens come from. @default random UUIDs */
   readonly newId?: () => string;
+  /** Told what was dropped. @default nobody is */
+  readonly onWarning?: (message: string) => void;
 }
 
 interface Candidate {
@@ -63,6 +66,7 @@ export class MemoryProvider implements Provider {
 
   readonly #clock: Clock;
   readonly #newId: () => string;
+  readonly #onWarning: (message: string) => void;
   readonly #instances = new Map<string, InstanceRecord>();
   readonly #schedule = new InstanceSchedule();
   readonly #lockedInstances = new Map<string, InstanceRecord>();
@@ -72,7 +76,11 @@ export class MemoryProvider implements Provider {
   readonly #watchers = new InstanceWatchers();
   #lastSeq = 0;
 
-  constructor({ clock = systemClock, newId = randomUUID }: MemoryProviderOptions = {}) {
+  /** @throws InvalidOptionsError */
+  constructor(options: MemoryProviderOptions = {}) {
+    checkOptions("new MemoryProvider", options, { clock: isClock, newId: isFunction, onWarning: isFunction });
+    const { clock = systemClock, newId = randomUUID, onWarning = () => {} } = options;
+    this.#onWarning = onWarning;
     this.#clock = clock;
     this.#newId = newId;
     this.#orchestratorSignal = new WorkSignal(clock);
@@ -231,8 +239,7 @@ export class MemoryProvider implements Provider {
     const visible = messages.visible(now);
     if (visible.some(({ item }) => item.type !== "QueueMessage") || messages.findStart() !== null) return;
     for (const message of visible) messages.remove(message);
-    const warning = `Dropped ${visible.length} queue message(s) to instance '${id}', which nobody has started.`;
-    process.emitWarning(warning, "DuroxideWarning");
+    this.#onWarning(`Dropped ${visible.length} queue message(s) to instance '${id}', which nobody has started.`);
   }
 
   #requireInstanceLock(

@@ -24,6 +24,8 @@ export interface SqliteOptions {
   readonly clock?: Clock;
   /** Where lock tokens come from. @default random UUIDs */
   readonly newId?: () => string;
+  /** Told what was dropped or set aside. @default nobody is */
+  readonly onWarning?: (message: string) => void;
 }
 
 export interface SqliteSettings {
@@ -33,6 +35,7 @@ export interface SqliteSettings {
   readonly maxDatabaseBytes: number | null;
   readonly clock: Clock;
   readonly newId: () => string;
+  readonly onWarning: (message: string) => void;
 }
 
 export const SQLITE_DEFAULTS: SqliteSettings = Object.freeze({
@@ -46,6 +49,8 @@ export const SQLITE_DEFAULTS: SqliteSettings = Object.freeze({
   maxDatabaseBytes: null,
   clock: systemClock,
   newId: randomUUID,
+  /** Nothing is printed in a user's process unless asked for. */
+  onWarning: () => {},
 });
 
 const LONGEST_WAIT_MS = 3_600_000;
@@ -64,6 +69,7 @@ export function resolveOptions(file: unknown, options: SqliteOptions | undefined
     maxDatabaseBytes: integerBetween(SMALLEST_DATABASE_BYTES, Number.MAX_SAFE_INTEGER),
     clock: isObject,
     newId: isFunction,
+    onWarning: isFunction,
   });
   const given = Object.entries(options ?? {}).filter(([, value]) => value !== undefined);
   return { ...SQLITE_DEFAULTS, ...Object.fromEntries(given) };

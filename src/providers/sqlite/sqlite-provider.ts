@@ -273,7 +273,15 @@ export class SqliteProvider implements Provider {
       if (effects.nextActivityAt < Number.POSITIVE_INFINITY) this.#activities.wakeAt(effects.nextActivityAt);
     }
     for (const instance of effects.changedInstances) this.#watchers.changed(instance);
-    for (const warning of effects.warnings) process.emitWarning(warning, "DuroxideWarning");
+    for (const warning of effects.warnings) this.#warn(warning);
+  }
+
+  #warn(warning: string): void {
+    try {
+      this.#settings.onWarning(warning);
+    } catch {
+      // What is committed stays committed, whatever its listener makes of it.
+    }
   }
 
   #somebodyCommitted(): void {
