@@ -10,7 +10,7 @@ export interface Order {
 }
 
 /** The outside world's own record of what was done to it, so that the demo can show what really ran, and how often. */
-const LEDGER = process.env["DEMO_LEDGER"] ?? "ledger.txt";
+const LEDGER = process.env.DEMO_LEDGER ?? "ledger.txt";
 
 async function work(ctx: ActivityContext, what: string, ms: number): Promise<string> {
   note(ctx, `${what} begins`);

@@ -8,8 +8,8 @@ import type { OrchestratorItem } from "../../src/history/work-item.js";
 import { handlerOf, INSTANCE, NOW } from "./drive.js";
 import { interpret, type Program, pick, type Random, randomProgram, seeded } from "./random-program.js";
 
-const PROGRAMS = Number(process.env["DUROXIDE_RANDOM_PROGRAMS"] ?? 3_000);
-const FIRST_SEED = Number(process.env["DUROXIDE_RANDOM_SEED"] ?? 1);
+const PROGRAMS = Number(process.env.DUROXIDE_RANDOM_PROGRAMS ?? 3_000);
+const FIRST_SEED = Number(process.env.DUROXIDE_RANDOM_SEED ?? 1);
 const MOST_TURNS = 40;
 
 test(`${PROGRAMS} random orchestrations decide the same live, replayed from scratch and continued`, async () => {

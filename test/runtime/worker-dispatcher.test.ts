@@ -870,8 +870,12 @@ describe("a worker's tag filter", () => {
       let calls = 0;
       const counted = new Proxy(bench.provider, {
         get(target, key) {
-          calls += key === "name" || key === "wake" ? 0 : 1;
-          return Reflect.get(target, key, target) as unknown;
+          const member: unknown = Reflect.get(target, key, target);
+          if (typeof member !== "function") return member;
+          return (...args: unknown[]): unknown => {
+            calls += 1;
+            return Reflect.apply(member, target, args);
+          };
         },
       });
       const worker = bench.startWorker({ provider: counted, options });

@@ -6,7 +6,7 @@ import { SqliteProvider } from "duroxide-ts/sqlite";
 
 const [, , file, settings] = process.argv;
 
-const step = activity("Step", async (ctx, { chain, n }) => {
+const step = activity("Step", async (_ctx, { chain, n }) => {
   await pause(50 + ((chain * 31 + n * 57) % 151));
   return chain * 10 + n;
 });

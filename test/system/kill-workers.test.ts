@@ -33,7 +33,7 @@ test(`${CHAINS} chains of five activities complete while a random worker is kill
   const results = Promise.allSettled(handles.map((handle) => handle.result())).finally(() => {
     isDone = true;
   });
-  for (let n = 0; !isDone || kills < FEWEST_KILLS; n += 1) {
+  while (!isDone || kills < FEWEST_KILLS) {
     await sleep(systemClock, KILL_EVERY_MS);
     await fleet.kill(Math.floor(Math.random() * 2));
     kills += 1;
