@@ -312,7 +312,7 @@ export class Client {
    * @throws DUROXIDE_PROVIDER if the store fails
    */
   async getKvText(instanceId: string, key: string): Promise<string | undefined> {
-    return (await this.#provider.getKvValue(checkInstanceId(instanceId), checkName(key, "key"))) ?? undefined;
+    return (await this.#provider.getKvValue(checkInstanceId(instanceId), checkKey(key))) ?? undefined;
   }
 
   /**
@@ -334,7 +334,7 @@ export class Client {
   async waitForKvValue<T = unknown>(instanceId: string, key: string, options: WaitOptions = {}): Promise<T> {
     checkOptions("waitForKvValue", options, WAIT_OPTION_CHECKS);
     checkInstanceId(instanceId);
-    checkName(key, "key");
+    checkKey(key);
     const text = await waitUntil(this.#waiting, {
       ...options,
       instanceId,
@@ -366,6 +366,12 @@ function untyped(name: string): Pick<OrchestrationDefinition, "name" | "version"
 function checkTarget<T extends OrchestrationDefinition>(target: T): T {
   if (target?.kind === "orchestration") return target;
   throw new InvalidInputError(`orchestration: a definition or a name is expected, got ${messageOf(target)}.`);
+}
+
+/** Other runtimes may have written under keys that `ctx.kv` here refuses. */
+function checkKey(key: unknown): string {
+  if (typeof key === "string") return key;
+  throw new InvalidInputError(`key must be a string, not ${key === null ? "null" : typeof key}.`);
 }
 
 async function encodeMessage(

@@ -111,7 +111,6 @@ export class Task<T> implements DurableTask<T> {
         this.#resolve = resolve;
         this.#reject = reject;
       });
-      this.#promise.then(undefined, ignore); // T2
       if (this.#outcome !== null) this.#release(this.#outcome);
     }
     return this.#promise;

@@ -113,7 +113,7 @@ function poisonMessage(details: Extract<ErrorDetails, { category: "poison" }>): 
     case "Orchestration":
       return `poison: orchestration ${type.instance} exceeded ${attempts}${inWords(details.message)}`;
     case "Activity":
-      return `poison: activity ${type.activityName}#${type.activityId} exceeded ${attempts}`;
+      return `poison: activity ${type.activityName}#${type.activityId} exceeded ${attempts}${inWords(details.message)}`;
     case "FailedDeserialization":
       return `poison: orchestration ${type.instance} history deserialization failed after ${attempts}: ${type.error}`;
   }

@@ -10,6 +10,8 @@ export type { Event, EventOf, EventPayload, EventType } from "../history/event.j
 export type { ActivityExecute, OrchestratorItem, WorkItem } from "../history/work-item.js";
 export { isStartLike, targetInstance } from "../history/work-item.js";
 export { InstanceWatchers } from "./kit/instance-watchers.js";
+export * from "./kit/refusals.js";
 export type { LongPoll } from "./kit/work-signal.js";
 export { WorkSignal } from "./kit/work-signal.js";
+export { fetchesToWake, workerGroup } from "./kit/worker-wake.js";
 export type * from "./provider.js";

@@ -149,9 +149,11 @@ export class OrchestrationDispatcher {
     this.#services.emit({ type: "turn-abandoned", instanceId: item.instance, why, attempt, delayMs, message });
   }
 
+  /** A store that is full or out of reach may be so for hours, and the instance is not to blame: no attempt counts. */
   #storeFailed(attempt: number, error: unknown): Abandon {
     const delayMs = unregisteredDelayMs(this.#services.options.unregisteredBackoff, attempt);
-    return { kind: "abandon", why: "store-failed", message: messageOf(error), delayMs, countsAttempt: true };
+    const countsAttempt = !(error instanceof ProviderError && error.retryable);
+    return { kind: "abandon", why: "store-failed", message: messageOf(error), delayMs, countsAttempt };
   }
 }
 

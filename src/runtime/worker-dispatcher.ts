@@ -188,8 +188,10 @@ export class WorkerDispatcher {
   }
 
   async #poison(slot: Slot, held: HeldWorkItem): Promise<void> {
-    const { instance, executionId, id } = held.item;
-    const details = poisonDetails(held.item, held.attempt, this.#services.options.maxAttempts);
+    const { options, registry } = this.#services;
+    const { instance, executionId, id, name } = held.item;
+    const obstacle = registry.hasActivity(name) ? null : unregistered(name);
+    const details = poisonDetails(held.item, held.attempt, options.maxAttempts, obstacle);
     const end = await held.ack({ type: "ActivityFailed", instance, executionId, id, details });
     if (end !== "acked") return;
     const ref = activityRef(held.item, held.attempt, slot.id);
@@ -219,13 +221,24 @@ function scheduledKey({ instance, executionId, id }: ScheduledId): string {
   return `${executionId}:${id}:${instance}`;
 }
 
-function poisonDetails(item: ActivityExecute, attemptCount: number, maxAttempts: number): ErrorDetails {
+function unregistered(name: string): string {
+  return `The activity '${name}' is not registered here. Register it with a runtime on this store.`;
+}
+
+/** `obstacle`: what kept this runtime from running it; null where it tried and never came to an end. */
+function poisonDetails(
+  item: ActivityExecute,
+  attemptCount: number,
+  maxAttempts: number,
+  obstacle: string | null,
+): ErrorDetails {
   const { instance, executionId, name, id } = item;
+  const work = encodeWorkItem(item);
   return {
     category: "poison",
     attemptCount,
     maxAttempts,
     messageType: { type: "Activity", instance, executionId, activityName: name, activityId: id },
-    message: encodeWorkItem(item),
+    message: obstacle === null ? work : `${obstacle} Message: ${work}`,
   };
 }

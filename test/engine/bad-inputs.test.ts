@@ -65,6 +65,16 @@ describe("a call with an argument that cannot be", () => {
     ["a text that is none", (ctx) => ctx.kv.setText("k", 5 as never), "key 'k': a string is expected"],
     ["a value that JSON loses", (ctx) => ctx.kv.set("k", new Map()), "value of key 'k': $ is a Map"],
     ["a read of no instance", (ctx) => ctx.readKv("", "k"), "instance id is empty"],
+    ["a misspelled option", (ctx) => ctx.scheduleActivity("A", 1, { sesionId: "s" } as never), "sessionId"],
+    [
+      "a misspelled policy",
+      (ctx) => ctx.scheduleActivity("A", 1, { retry: { maxAttemps: 2 } } as never),
+      "maxAttempts",
+    ],
+    ["a backoff of no kind", (ctx) => ctx.scheduleActivity("A", 1, { retry: { backoff: {} } } as never), "kind"],
+    ["a version that is none", (ctx) => ctx.scheduleSubOrchestration("C", 1, { version: "new" }), "version"],
+    ["a next version that is none", (ctx) => ctx.continueAsNew(1, { version: "new" }), "version"],
+    ["a detached start without an id", (ctx) => ctx.startOrchestration("C", undefined as never), "instance id"],
     ["all of no list", (ctx) => ctx.all(7 as never), "ctx.all: an array or an object"],
     ["race of null", (ctx) => ctx.race(null as never), "ctx.race: an array or an object"],
   ])("fails with a message and records nothing: %s", async (_, call, message) => {

@@ -112,6 +112,16 @@ describe("a cancel request", () => {
       messages: [cancel("second")],
     });
 
+    const recordedTwice = await runTurn({
+      code: patient,
+      history: historyOf(
+        started,
+        { type: "OrchestrationCancelRequested", reason: "first" },
+        { type: "OrchestrationCancelRequested", reason: "second" },
+      ),
+    });
+
+    expect(recordedTwice.result).toMatchObject({ reason: "first" });
     expect(once.result).toMatchObject({ reason: "first" });
     expect(once.droppedMessages).toMatchObject([{ why: "cancel-repeated" }]);
     expect(again.result).toMatchObject({ reason: "first" });

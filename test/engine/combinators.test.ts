@@ -1,6 +1,7 @@
 // ctx.all and ctx.race, and the native combinators over durable tasks. Catalogue A9; R§3.12, R§3.15, R§3.16 scopes.
 
 import { describe, expect, test } from "vitest";
+import type { DurableTask } from "../../src/engine/durable-task.js";
 import type { OrchestrationContext } from "../../src/engine/orchestration-context.js";
 import {
   activityDone,
@@ -361,6 +362,79 @@ describe("code in a cancelled branch", () => {
 
     expect(outputOf(outcome)).toBe("allowed");
     expect(outcome.detached).toEqual([]);
+  });
+});
+
+describe("a group", () => {
+  test("is decided at the delivery, before any reaction of code runs", async () => {
+    const outcome = await drive(
+      async (ctx) => {
+        const task = ctx.scheduleActivity("A");
+        const reaction = task.then(() => group.cancel());
+        const group = ctx.race([task, ctx.scheduleActivity("B")]);
+        await reaction;
+        return (await group).index;
+      },
+      [completed(2, "a")],
+    );
+
+    expect(outputOf(outcome)).toBe(0);
+    expect(outcome.cancelledActivities).toEqual([3]);
+  });
+
+  test("that a cancelled branch made is dropped with it, and with it what it was given", async () => {
+    const outcome = await drive(
+      async (ctx) => {
+        const given = ctx.scheduleActivity("given");
+        await ctx.race([async () => ctx.all([given]), ctx.waitForEvent("stop")]);
+        return given.catch((error: Error) => error.name);
+      },
+      [raised("stop", 1)],
+    );
+
+    expect(outputOf(outcome)).toBe("TaskCancelledError");
+    expect(outcome.cancelledActivities).toEqual([2]);
+  });
+
+  test("that is decided at once lets its other branches fail quietly", async () => {
+    const outcome = await drive(
+      async (ctx) => {
+        const done = ctx.scheduleActivity("A");
+        await done;
+        const first = await ctx.race([
+          done,
+          async () => ctx.scheduleActivity("B"),
+          async () => {
+            throw new Error("nobody's concern");
+          },
+        ]);
+        await ctx.scheduleTimer(1);
+        return first.index;
+      },
+      [completed(2, "a")],
+      [fired(5)],
+    );
+
+    expect(outputOf(outcome)).toBe(0);
+  });
+
+  test("whose scope closes while it starts lets the remaining branches do nothing", async () => {
+    const outcome = await drive(
+      async (ctx) => {
+        const outer: DurableTask<unknown> = ctx.all([
+          async () => {
+            await ctx.scheduleActivity("A");
+            const inner = ctx.all([() => outer.cancel(), () => ctx.scheduleActivity("too late")]);
+            return inner.catch(() => {});
+          },
+        ]);
+        await outer.catch(() => {});
+        await ctx.scheduleTimer(1);
+      },
+      [completed(2, "a")],
+    );
+
+    expect(summary(outcome.events)).toEqual(["ActivityCompleted(3<2)", "TimerCreated(4)"]);
   });
 });
 

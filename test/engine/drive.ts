@@ -27,6 +27,7 @@ export interface Drive {
   readonly input?: string;
   readonly customStatus?: string;
   readonly traces?: string[];
+  readonly onForeignAwait?: (message: string) => void;
 }
 
 /** An execution in memory: `turn` goes on where the last turn ended. */
@@ -60,6 +61,7 @@ export class Driver {
       ),
       newGuid: () => "00000000-0000-4000-8000-000000000000",
       trace: (level, message) => drive.traces?.push(`${level}: ${message}`),
+      ...(drive.onForeignAwait === undefined ? {} : { onForeignAwait: drive.onForeignAwait }),
     });
   }
 

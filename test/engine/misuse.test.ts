@@ -3,6 +3,7 @@
 // Architecture §6, rules 3 and 4: three probes, never a hang, never a throw in a foreign callback. Catalogue A14.
 
 import { describe, expect, test } from "vitest";
+import type { DurableTask } from "../../src/engine/durable-task.js";
 import type { OrchestrationContext } from "../../src/engine/orchestration-context.js";
 import { InvalidInputError, MisuseError } from "../../src/errors.js";
 import {
@@ -284,19 +285,18 @@ describe("ctx in a foreign callback", () => {
     expect(outcome.kvKeyCount).toBe(1);
   });
 
-  test.each<[string, (task: PromiseLike<unknown> & { cancel(): void }) => unknown]>([
-    ["then", (task) => task.then(undefined, () => {})],
-    ["cancel", (task) => task.cancel()],
-  ])("is no better on a task: %s has no effect, and the next turn fails", async (_, use) => {
+  test.each<[string, (task: DurableTask<unknown>, group: DurableTask<unknown>) => unknown]>([
+    ["then on a task", (task) => task.then(undefined, () => {})],
+    ["then on a group", (_, group) => group.then(undefined, () => {})],
+    ["cancel of a task", (task) => task.cancel()],
+    ["cancel of a group", (_, group) => group.cancel()],
+  ])("has no effect on what it was given, and the next turn fails: %s", async (_, use) => {
     const foreign = new Foreign();
     const driver = new Driver({
       code: async (ctx) => {
         const task = ctx.scheduleActivity("A");
         const group = ctx.all([ctx.scheduleActivity("B")]);
-        foreign.on(() => {
-          use(task);
-          use(group);
-        });
+        foreign.on(() => use(task, group));
         await ctx.scheduleTimer(1);
       },
     });
@@ -306,6 +306,44 @@ describe("ctx in a foreign callback", () => {
 
     expectNondeterminism(outcome, FOREIGN);
     expect(outcome.cancelledActivities).toEqual([3]);
+  });
+
+  test("is reported at once, and once, so that somebody sees to a next turn", async () => {
+    const foreign = new Foreign();
+    const reports: string[] = [];
+    const driver = new Driver({
+      code: async (ctx) => {
+        foreign.on(() => [ctx.scheduleActivity("B"), ctx.scheduleActivity("C")]);
+        await ctx.scheduleActivity("A");
+      },
+      onForeignAwait: (message) => reports.push(message),
+    });
+    await driver.turn();
+    await foreign.happen();
+
+    expect(reports).toEqual([expect.stringContaining(FOREIGN)]);
+  });
+
+  test("is not reported where the instance has ended", async () => {
+    const foreign = new Foreign();
+    const reports: string[] = [];
+    const onForeignAwait = (message: string): void => void reports.push(message);
+    const useLate = (ctx: OrchestrationContext): void => foreign.on(() => ctx.scheduleActivity("B"));
+    const endings: readonly Code[] = [
+      async (ctx) => useLate(ctx),
+      async (ctx) => {
+        useLate(ctx);
+        return ctx.continueAsNew(1);
+      },
+      async (ctx) => {
+        useLate(ctx);
+        await new Promise(() => {});
+      },
+    ];
+    for (const code of endings) await runTurn({ code, onForeignAwait });
+    await foreign.happen();
+
+    expect(reports).toEqual([]);
   });
 
   test("reads are harmless", async () => {

@@ -261,6 +261,63 @@ describe("a wait that is dropped", () => {
   });
 });
 
+test("all waits of one breath are bound before the first is served", async () => {
+  const outcome = await play(
+    async (ctx) => {
+      const [first, held, third] = [ctx.dequeueEvent("q"), ctx.dequeueEvent("q"), ctx.dequeueEvent("q").then(String)];
+      await first;
+      held.cancel();
+      const seen = [await third, await ctx.dequeueEvent("q")];
+      await ctx.scheduleTimer(1);
+      return seen;
+    },
+    [queued("q", 1), queued("q", 2), queued("q", 3)],
+    [fired(9)],
+  );
+
+  expect(outputOf(outcome)).toEqual(["3", 2]);
+});
+
+describe("held waits that are listened to in one breath", () => {
+  test("are served by schedule id, whoever listens first", async () => {
+    const order = [5, 2, 8, 0, 7, 1, 6, 3, 4];
+    const outcome = await play(
+      async (ctx) => {
+        const waits = order.map(() => ctx.dequeueEvent<number>("q"));
+        await ctx.scheduleTimer(1);
+        const seen: number[] = [];
+        await Promise.all(order.map((at) => waits[at]!.then((value) => seen.push(value))));
+        await ctx.scheduleTimer(1);
+        return seen;
+      },
+      [],
+      [...order.keys()].map((n) => queued("q", n)),
+      [fired(11)],
+      [fired(22)],
+    );
+
+    expect(outputOf(outcome)).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8]);
+  });
+
+  test("and dropped in the same breath are served nothing, and still count as given up", async () => {
+    const outcome = await play(
+      async (ctx) => {
+        const held = ctx.dequeueEvent("q");
+        await ctx.scheduleTimer(1);
+        const said = held.catch((error: Error) => error.name);
+        held.cancel();
+        await ctx.scheduleTimer(1);
+        return [await said, await ctx.dequeueEvent("q")];
+      },
+      [],
+      [queued("q", "m1"), fired(3)],
+      [fired(6)],
+    );
+
+    expect(outputOf(outcome)).toEqual(["TaskCancelledError", "m1"]);
+  });
+});
+
 describe("a wait that nobody awaits", () => {
   test("holds its message unseen until somebody does", async () => {
     const code: Code = async (ctx) => {

@@ -18,6 +18,14 @@ import type { ActivityExecute, OrchestratorItem } from "../../history/work-item.
 import { isStartLike, targetInstance } from "../../history/work-item.js";
 import { checkOptions, isClock, isFunction } from "../../options.js";
 import { InstanceWatchers } from "../../provider/kit/instance-watchers.js";
+import {
+  checkCompletion,
+  checkEventIds,
+  checkOrchestratorItem,
+  checkWorkerItem,
+  eventTaken,
+  lockLost,
+} from "../../provider/kit/refusals.js";
 import { WorkSignal } from "../../provider/kit/work-signal.js";
 import { fetchesToWake, workerGroup } from "../../provider/kit/worker-wake.js";
 import type {
@@ -39,10 +47,10 @@ import type {
   WakeSource,
   WarmMark,
 } from "../../provider/provider.js";
+import type { ExecutionRecord } from "./execution-record.js";
 import { type Identity, type InstanceLock, InstanceRecord } from "./instance-record.js";
 import { InstanceSchedule } from "./instance-schedule.js";
 import type { Message } from "./message-list.js";
-import { checkCompletion, checkEvents, checkOrchestratorItem, checkWorkerItem, lockLost } from "./refusals.js";
 import { WorkerQueue, type WorkRow } from "./worker-queue.js";
 
 export interface MemoryProviderOptions {
@@ -455,4 +463,14 @@ function totalBytes(texts: readonly string[]): number {
 
 function sumOf(numbers: readonly number[]): number {
   return numbers.reduce((sum, n) => sum + n, 0);
+}
+
+/** @throws ProviderError "invalid" for an event id that is not a positive integer, "duplicate-event" for one in use */
+function checkEvents(operation: string, execution: ExecutionRecord | null, events: readonly Event[]): void {
+  checkEventIds(operation, events);
+  const seen = new Set<number>();
+  for (const event of events) {
+    if (seen.has(event.eventId) || execution?.has(event.eventId)) throw eventTaken(operation, event);
+    seen.add(event.eventId);
+  }
 }

@@ -3,9 +3,9 @@
 import { CodecError, messageOf, ProviderError } from "../../errors.js";
 import { decodeEvent, encodeEvent } from "../../history/codec.js";
 import type { Event } from "../../history/event.js";
+import { checkEventIds, eventTaken } from "../../provider/kit/refusals.js";
 import type { Database } from "./database.js";
 import { isConstraintViolation } from "./driver-errors.js";
-import { checkEventIds } from "./refusals.js";
 import { toColumn } from "./text-column.js";
 import type { Transaction } from "./transaction.js";
 
@@ -52,8 +52,7 @@ export function appendEvents(
       tx.db.run(insertEvent, instanceId, executionId, event.eventId, event.type, encodeEvent(event));
     } catch (error) {
       if (!isConstraintViolation(error)) throw error;
-      const message = `Event id ${event.eventId} (${event.type}) is taken in this execution.`;
-      throw new ProviderError("duplicate-event", operation, message, { cause: error });
+      throw eventTaken(operation, event, { cause: error });
     }
   }
 }

@@ -8,9 +8,9 @@
 import { encodeWorkItem } from "../../history/codec.js";
 import type { OrchestratorItem } from "../../history/work-item.js";
 import { isStartLike, targetInstance } from "../../history/work-item.js";
+import { lockLost } from "../../provider/kit/refusals.js";
 import type { AbandonOptions, ScheduledId } from "../../provider/provider.js";
 import type { Database } from "./database.js";
-import { lockLost } from "./refusals.js";
 import { fromColumn, toColumn } from "./text-column.js";
 import type { Transaction } from "./transaction.js";
 

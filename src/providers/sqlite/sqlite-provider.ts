@@ -13,6 +13,7 @@ import type { Event } from "../../history/event.js";
 import type { ActivityExecute, OrchestratorItem } from "../../history/work-item.js";
 import { isStartLike } from "../../history/work-item.js";
 import { InstanceWatchers } from "../../provider/kit/instance-watchers.js";
+import { checkCompletion, checkOrchestratorItem, checkWorkerItem } from "../../provider/kit/refusals.js";
 import { WorkSignal } from "../../provider/kit/work-signal.js";
 import { workerGroup } from "../../provider/kit/worker-wake.js";
 import type {
@@ -39,7 +40,6 @@ import { kvValue, kvValues } from "./kv.js";
 import { migrate } from "./migrations.js";
 import { resolveOptions, type SqliteOptions, type SqliteSettings } from "./options.js";
 import { abandonBatch, enqueueMessage, instanceMayBegin, nextMessageAt, renewLock } from "./orchestrator-queue.js";
-import { checkCompletion, checkOrchestratorItem, checkWorkerItem } from "./refusals.js";
 import { removeExpiredSessions, renewSessions } from "./sessions.js";
 import { type Effects, Transaction } from "./transaction.js";
 import { commitTurn } from "./turn-commit.js";

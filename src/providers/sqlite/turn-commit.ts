@@ -1,11 +1,11 @@
 // providers/sqlite/turn-commit.ts — everything that one turn decided, in one transaction.
 
+import { checkOrchestratorItem, checkWorkerItem } from "../../provider/kit/refusals.js";
 import type { TurnCommit } from "../../provider/provider.js";
 import { appendEvents } from "./history.js";
 import { recordCustomStatus, recordTurn } from "./instances.js";
 import { applyToKv, mergeKv } from "./kv.js";
 import { announceRelease, cancelTimer, consumeBatch, enqueueMessage } from "./orchestrator-queue.js";
-import { checkOrchestratorItem, checkWorkerItem } from "./refusals.js";
 import type { Transaction } from "./transaction.js";
 import { cancelActivity, enqueueActivity } from "./worker-queue.js";
 

@@ -1,26 +1,19 @@
-// providers/memory/refusals.ts — what the store refuses to write, and how it says so. All of it before the first write.
+// provider/kit/refusals.ts — what every store refuses to write, and how it says so.
 
 import { ProviderError } from "../../errors.js";
 import type { Event } from "../../history/event.js";
 import type { WorkItem } from "../../history/work-item.js";
-import type { ExecutionRecord } from "./execution-record.js";
 
-/** @throws ProviderError "invalid" for an event id that is not a positive integer, "duplicate-event" for one in use */
-export function checkEvents(operation: string, execution: ExecutionRecord | null, events: readonly Event[]): void {
-  const seen = new Set<number>();
+export function checkEventIds(operation: string, events: readonly Event[]): void {
   for (const { eventId, type } of events) {
-    if (!Number.isSafeInteger(eventId) || eventId < 1) {
-      throw new ProviderError("invalid", operation, `${type} has event id ${eventId}; ids are integers from 1 on.`);
-    }
-    if (seen.has(eventId) || execution?.has(eventId)) {
-      throw new ProviderError(
-        "duplicate-event",
-        operation,
-        `Event id ${eventId} (${type}) is taken in this execution.`,
-      );
-    }
-    seen.add(eventId);
+    if (Number.isSafeInteger(eventId) && eventId >= 1) continue;
+    throw new ProviderError("invalid", operation, `${type} has event id ${eventId}; ids are integers from 1 on.`);
   }
+}
+
+export function eventTaken(operation: string, { eventId, type }: Event, options?: ErrorOptions): ProviderError {
+  const message = `Event id ${eventId} (${type}) is taken in this execution.`;
+  return new ProviderError("duplicate-event", operation, message, options);
 }
 
 export function checkOrchestratorItem(operation: string, item: WorkItem): void {
