@@ -30,7 +30,8 @@ export function durationMs(duration: Duration, what: string): number {
 
 function parse(text: string): number {
   const match = /^\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)\s*$/.exec(text);
-  return match === null ? Number.NaN : Number(match[1]) * UNIT_MS.get(match[2]!)!;
+  // Rounded, because 32.3 × 1000 is a little less than 32300.
+  return match === null ? Number.NaN : Math.round(Number(match[1]) * UNIT_MS.get(match[2]!)!);
 }
 
 function describe(duration: unknown): string {

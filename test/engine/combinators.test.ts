@@ -244,6 +244,25 @@ describe("branch functions", () => {
     expect(outcome).toMatchObject({ activities: [], cancelledActivities: [2] });
   });
 
+  test("that return a plain value have dropped what they left open, even as losers", async () => {
+    const outcome = await drive(
+      async (ctx) => {
+        const done = ctx.scheduleActivity("A");
+        await done;
+        await ctx.race([
+          done,
+          () => {
+            ctx.scheduleActivity("forgotten");
+          },
+        ]);
+        await ctx.scheduleTimer(1);
+      },
+      [completed(2, "a")],
+    );
+
+    expect(outcome.cancelledActivities).toEqual([4]);
+  });
+
   test("that throw at once fail their group, and the others have started all the same", async () => {
     const outcome = await drive(async (ctx) =>
       ctx.all([

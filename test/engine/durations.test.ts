@@ -18,7 +18,9 @@ describe("a duration", () => {
     ["3d", 259_200_000],
     ["1w", 604_800_000],
     [" 5 m ", 300_000],
-    ["0.5ms", 0],
+    ["0.4ms", 0],
+    ["32.3s", 32_300],
+    ["64.1s", 64_100],
   ])("%j is %d ms", (duration, ms) => {
     expect(durationMs(duration, "timer")).toBe(ms);
   });

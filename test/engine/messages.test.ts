@@ -344,6 +344,28 @@ describe("a failure that is not the application's own", () => {
     expect(failureOf(await driver.turn(activityFailed(7, infrastructure)))).toEqual(infrastructure);
   });
 
+  test("that is the first of several is the one that counts, whatever comes after it", async () => {
+    const history = historyOf(started, scheduled("A"), scheduled("B"), timerCreated);
+    const code: Code = async (ctx) => {
+      await Promise.all([ctx.scheduleActivity("A"), ctx.scheduleActivity("B"), ctx.scheduleTimer(1)]);
+    };
+    const first = await runTurn({
+      code,
+      history,
+      messages: [activityFailed(2, infrastructure), activityFailed(3, poison)],
+    });
+    const beforeAnother = await runTurn({
+      code,
+      history,
+      messages: [activityFailed(2, infrastructure), activityFailed(3, "the application's own")],
+    });
+    const mismatch = await runTurn({ code, history, messages: [activityFailed(2, infrastructure), completed(4, 1)] });
+
+    expect(failureOf(first)).toEqual(infrastructure);
+    expect(failureOf(beforeAnother)).toEqual(infrastructure);
+    expectNondeterminism(mismatch, "completion kind mismatch");
+  });
+
   test("wins over a cancel request in its batch", async () => {
     const outcome = await runTurn({
       code: activity,

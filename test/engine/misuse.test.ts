@@ -76,6 +76,19 @@ describe("a function that awaits only something foreign", () => {
     expect(outcome.cancelledActivities).toEqual([2]);
   });
 
+  test("fails also where what it awaited before had several listeners", async () => {
+    const driver = new DoubtedDriver({
+      code: async (ctx) => {
+        const task = ctx.scheduleActivity("A");
+        await Promise.all([task, task.then(() => {}), ctx.all([task])]);
+        await new Promise(() => {});
+      },
+    });
+    await driver.turn();
+
+    expectNondeterminism(await driver.turn(completed(2, 1)), FOREIGN);
+  });
+
   test("is not accused when it was told to stop", async () => {
     const outcome = await runTurn({ code: () => new Promise(() => {}), messages: [cancel("stop")] });
 
@@ -295,7 +308,7 @@ describe("ctx in a foreign callback", () => {
     const driver = new Driver({
       code: async (ctx) => {
         const task = ctx.scheduleActivity("A");
-        const group = ctx.all([ctx.scheduleActivity("B")]);
+        const group = ctx.all([async () => ctx.scheduleActivity("B")]);
         foreign.on(() => use(task, group));
         await ctx.scheduleTimer(1);
       },
@@ -322,6 +335,21 @@ describe("ctx in a foreign callback", () => {
     await foreign.happen();
 
     expect(reports).toEqual([expect.stringContaining(FOREIGN)]);
+  });
+
+  test("is reported also where the function simply ends outside a turn", async () => {
+    const foreign = new Foreign();
+    const reports: string[] = [];
+    const driver = new Driver({
+      code: async (ctx) => {
+        await Promise.race([ctx.scheduleActivity("A"), foreign.promise]);
+      },
+      onForeignAwait: (message) => reports.push(message),
+    });
+    await driver.turn();
+    await foreign.happen();
+
+    expect(reports).toHaveLength(1);
   });
 
   test("is not reported where the instance has ended", async () => {
@@ -400,19 +428,25 @@ describe("ctx after the end", () => {
   });
 
   test("of another execution does not work either, though a turn is running", async () => {
-    const holder: { ctx?: OrchestrationContext } = {};
+    const holder: { ctx?: OrchestrationContext; task?: DurableTask<unknown> } = {};
     const first = new Driver({
       code: async (ctx) => {
         holder.ctx = ctx;
-        await ctx.scheduleActivity("A");
+        holder.task = ctx.scheduleActivity("A");
+        await holder.task;
       },
     });
     await first.turn();
     const second = await runTurn({
-      code: async () => holder.ctx!.scheduleActivity("stolen").catch((error: { code: string }) => error.code),
+      code: async (ctx) =>
+        Promise.all(
+          [holder.ctx!.scheduleActivity("stolen"), holder.task!, ctx.all([holder.task!])].map((task) =>
+            task.catch((error: { code: string }) => error.code),
+          ),
+        ),
     });
 
-    expect(outputOf(second)).toBe("DUROXIDE_MISUSE");
+    expect(outputOf(second)).toEqual(["DUROXIDE_MISUSE", "DUROXIDE_MISUSE", "DUROXIDE_MISUSE"]);
     expectNondeterminism(await first.turn(completed(2, 1)), FOREIGN);
   });
 });

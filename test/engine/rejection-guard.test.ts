@@ -20,12 +20,15 @@ beforeAll(() => {
   const tsc = join(dirname(createRequire(import.meta.url).resolve("typescript/package.json")), "bin", "tsc");
   const emit = ["--outDir", built, "--noCheck", "--declaration", "false", "--declarationMap", "false"];
   execFileSync(process.execPath, [tsc, "-p", "tsconfig.build.json", ...emit], { cwd: ROOT });
-});
+}, 60_000);
 
 afterAll(() => rmSync(built, { recursive: true, force: true }));
 
-function run(scenario: string) {
-  const { status, stdout, stderr } = spawnSync(process.execPath, [PROGRAM, built, scenario], { encoding: "utf8" });
+function run(scenario: string, ...flags: readonly string[]) {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [...flags, PROGRAM, built, scenario], {
+    encoding: "utf8",
+    env: { ...process.env, NODE_OPTIONS: "" },
+  });
   const seen: unknown = stdout === "" ? null : JSON.parse(stdout);
   return { status, seen, stderr };
 }
@@ -62,6 +65,10 @@ test("an async foreign callback that uses ctx does not end the process", () => {
   });
 });
 
+test("a rejection that activity code leaves behind does not end the process either", () => {
+  expect(run("activity code")).toMatchObject({ status: 0, seen: { kept: [["of an activity", "floating"]] } });
+});
+
 describe("a rejection that is not ours", () => {
   test("ends the process as if there were no guard", () => {
     const { status, stderr } = run("foreign error");
@@ -76,6 +83,13 @@ describe("a rejection that is not ours", () => {
     expect(status).toBe(1);
     expect(stderr).toContain("a mere text");
     expect(stderr).toContain("ERR_UNHANDLED_REJECTION");
+  });
+
+  test.each(["warn", "none"])("is Node's own business under --unhandled-rejections=%s", (mode) => {
+    const { status, stderr } = run("foreign error", `--unhandled-rejections=${mode}`);
+
+    expect(status).toBe(0);
+    expect(stderr.includes("UnhandledPromiseRejectionWarning")).toBe(mode === "warn");
   });
 
   test("is left to whoever else listens", () => {

@@ -3,7 +3,7 @@
 
 const [, , built, scenario] = process.argv;
 const { Execution } = await import(`${built}/engine/execution.js`);
-const { guardRejections } = await import(`${built}/engine/rejection-guard.js`);
+const { guardRejections, keepRejections } = await import(`${built}/engine/rejection-guard.js`);
 
 const INSTANCE = "guarded";
 const kept = [];
@@ -35,6 +35,13 @@ const scenarios = {
     await execution.turn({ nowMs: 1, messages: [] });
     await nextMacrotask();
     await nextMacrotask();
+  },
+  "activity code": async () => {
+    guardRejections(onKept);
+    await keepRejections("of an activity", async () => {
+      Promise.reject(new Error("floating"));
+      await nextMacrotask();
+    });
   },
   "foreign error": async () => {
     guardRejections(onKept);
