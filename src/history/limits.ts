@@ -12,8 +12,8 @@ export interface Limits {
 }
 
 export const DEFAULT_LIMITS: Limits = Object.freeze({
-  /** Every carried message is copied into the next start message and its history; a longer backlog is a leak. */
-  maxCarryForwardEvents: 100,
+  /** Every carried message is copied into the next start and its history. A burst must pass; a leak must not. */
+  maxCarryForwardEvents: 10_000,
   /** A status is read whole by every poll of every dashboard; what is larger is a result. */
   maxCustomStatusBytes: 262_144,
   /** All keys of an instance are loaded for every turn. */

@@ -2,6 +2,7 @@
 //
 //   L1. Only "lock-lost" means that the lock is gone. Any other failure is retried until the lock must have expired.
 //   L2. After `stop` nothing is renewed and nobody is called.
+//   L3. A renewal that is never answered does not keep a lock: it is lost when it must have expired.
 
 import type { Clock, Timer } from "../clock.js";
 import { ProviderError } from "../errors.js";
@@ -36,25 +37,38 @@ export function keepLock<T>(renewal: LockRenewal<T>): () => void {
 
   function renewOnce(): void {
     const askedAt = clock.now();
-    renewal.renew().then(
+    timer = clock.setTimer(Math.max(liveUntil - askedAt, 0), lose); // L3
+    ask(renewal.renew).then(
       (answer) => {
         if (isStopped) return;
+        timer.clear();
         liveUntil = askedAt + lockTimeoutMs;
         timer = clock.setTimer(intervalMs, renewOnce);
         renewal.onRenewed?.(answer);
       },
       (error: unknown) => {
         if (isStopped) return;
+        timer.clear();
         const isLost = error instanceof ProviderError && error.kind === "lock-lost";
         if (isLost || clock.now() >= liveUntil)
-          renewal.onLost(); // L1
+          lose(); // L1
         else timer = clock.setTimer(Math.min(RETRY_AFTER_MS, intervalMs), renewOnce);
       },
     );
+  }
+
+  function lose(): void {
+    isStopped = true;
+    renewal.onLost();
   }
 
   return () => {
     isStopped = true; // L2
     timer.clear();
   };
+}
+
+/** A provider that throws instead of rejecting must not end the process from within a timer. */
+async function ask<T>(renew: () => Promise<T>): Promise<T> {
+  return renew();
 }

@@ -40,8 +40,10 @@ export class OrchestrationDispatcher {
   }
 
   start(): void {
-    const { options, runtimeId } = this.#services;
-    const slots = Array.from({ length: options.orchestrationConcurrency }, (_, index) => `orch-${index}-${runtimeId}`);
+    const { options, runtimeId, registry } = this.#services;
+    // Whoever knows none would only be in the way of those who do.
+    const count = registry.orchestrationNames().length === 0 ? 0 : options.orchestrationConcurrency;
+    const slots = Array.from({ length: count }, (_, index) => `orch-${index}-${runtimeId}`);
     this.#drained = Promise.all(slots.map((slot) => this.#runLoop(slot))).then(() => {});
   }
 

@@ -17,6 +17,7 @@ import type { LockedOrchestrationItem, OrchestrationItem, SemVerRange, TurnCommi
 import { ExecutionLedger } from "./execution-ledger.js";
 import { type ExecutionStart, startedPayload } from "./execution-start.js";
 import { failedTurn } from "./failed-turn.js";
+import { answerKvReads } from "./kv-reads.js";
 import { classifyBatch, type MessageBatch } from "./message-batch.js";
 import { answerCollisions, routeToParent } from "./parent-route.js";
 import { corruptHistoryCommit, corruptHistoryDetails, poisonDetails } from "./poison.js";
@@ -27,7 +28,7 @@ import { emptyCommit, turnCommit } from "./turn-commit.js";
 import { dropped, recordTurn } from "./turn-facts.js";
 import { throughTurnGate } from "./turn-gate.js";
 import { findBreach } from "./turn-limits.js";
-import { unregisteredDelayMs } from "./unregistered-backoff.js";
+import { GivenBack, unregisteredDelayMs } from "./unregistered-backoff.js";
 import type { LiveExecution, WarmInstances } from "./warm-instances.js";
 
 export type TurnDecision = Commit | Abandon;
@@ -79,6 +80,9 @@ interface Obstacle {
   readonly message: string;
   /** How long it is left alone. */
   readonly delayMs: number;
+  /** How often it has been given back for this reason, now included. */
+  readonly times: number;
+  readonly countsAttempt: boolean;
 }
 
 /** Before another, perhaps newer, process may look at what this one cannot read. */
@@ -92,6 +96,7 @@ const ENDED = "instance-ended";
 export class OrchestrationTurn {
   readonly #services: RuntimeServices;
   readonly #warm: WarmInstances;
+  readonly #givenBack = new GivenBack();
 
   constructor(services: RuntimeServices, warm: WarmInstances) {
     this.#services = services;
@@ -147,8 +152,8 @@ export class OrchestrationTurn {
     const resolved = live === null ? registry.resolveOrchestration(subject.name, subject.version) : null;
     const obstacle = live === null ? this.#obstacle(subject, resolved) : null;
     const ref = refOf(subject, resolved?.version ?? subject.version ?? UNKNOWN_VERSION);
-    if (subject.attempt > options.maxAttempts) return this.#poison(subject, ref, obstacle);
-    if (obstacle !== null) return { kind: "abandon", ...obstacle, countsAttempt: true };
+    if ((obstacle?.times ?? subject.attempt) > options.maxAttempts) return this.#poison(subject, ref, obstacle);
+    if (obstacle !== null) return { kind: "abandon", ...obstacle };
 
     const execution = live?.execution ?? this.#execution(subject, ref, resolved!.handler);
     const { messages } = subject.batch;
@@ -164,11 +169,15 @@ export class OrchestrationTurn {
     const { options } = this.#services;
     const incompatible = incompatibility(subject, options.supportedReplayVersions);
     if (incompatible !== null) {
-      return { why: "incompatible-version", message: incompatible, delayMs: UNREADABLE_DELAY_MS };
+      const times = subject.attempt;
+      const delayMs = UNREADABLE_DELAY_MS;
+      return { why: "incompatible-version", message: incompatible, delayMs, times, countsAttempt: true };
     }
     if (resolved !== null) return null;
-    const delayMs = unregisteredDelayMs(options.unregisteredBackoff, subject.attempt);
-    return { why: "unregistered", message: unregistered(subject), delayMs };
+    const { item, executionId, ledger } = subject;
+    const times = this.#givenBack.count(`${item.instance}:${executionId}:${ledger.eventCount}`);
+    const delayMs = unregisteredDelayMs(options.unregisteredBackoff, times);
+    return { why: "unregistered", message: unregistered(subject), delayMs, times, countsAttempt: false };
   }
 
   #execution(subject: Subject, ref: OrchestrationRef, handler: OrchestrationHandler): Execution {
@@ -209,11 +218,12 @@ export class OrchestrationTurn {
     const link = subject.start === null ? subject.ledger.parent : subject.start.parent;
     const isOver = outcome.result.kind !== "waiting";
     const parent = link !== null && isOver ? await routeToParent(provider, link) : null;
-    const answers = await answerCollisions(provider, item.instance, batch.collisions);
+    const collisions = await answerCollisions(provider, item.instance, batch.collisions);
     const identity = { instance: item.instance, executionId, name: subject.name, version: ref.orchestrationVersion };
+    const { activities, answers } = await answerKvReads(provider, identity, outcome.activities);
     return {
       kind: "commit",
-      commit: turnCommit({ ...identity, parent }, outcome, answers),
+      commit: turnCommit({ ...identity, parent }, { ...outcome, activities }, [...collisions, ...answers]),
       facts: [
         ...dropped(item.instance, "duplicate-start", batch.ignoredStarts),
         ...recordTurn(ref, subject.ledger, outcome),
@@ -239,7 +249,8 @@ export class OrchestrationTurn {
 
   async #poison(subject: Subject, ref: OrchestrationRef, obstacle: Obstacle | null): Promise<TurnDecision> {
     const { item, executionId } = subject;
-    const attempts = { attemptCount: subject.attempt, maxAttempts: this.#services.options.maxAttempts };
+    const attemptCount = obstacle?.times ?? subject.attempt;
+    const attempts = { attemptCount, maxAttempts: this.#services.options.maxAttempts };
     const details =
       obstacle?.why === "incompatible-version"
         ? nondeterminism(obstacle.message)

@@ -16,6 +16,7 @@ import { checkOptions, integerBetween, type OptionCheck } from "../options.js";
 import { isProvider } from "../provider/is-provider.js";
 import { instrument } from "../provider/kit/instrumented-provider.js";
 import type { Provider } from "../provider/provider.js";
+import { Breath } from "./breath.js";
 import { Metrics } from "./metrics.js";
 import { type ResolvedRuntimeOptions, type RuntimeOptions, resolveRuntimeOptions } from "./options.js";
 import { OrchestrationDispatcher } from "./orchestration-dispatcher.js";
@@ -66,7 +67,8 @@ export class Runtime implements AsyncDisposable {
     this.metrics = new Metrics();
     this.#observers = new ObserverStream([this.metrics.observer, ...options.observers]);
     const { emit } = this.#observers;
-    const instrumented = instrument(provider, clock, emit);
+    const breath = new Breath(clock);
+    const instrumented = instrument(provider, clock, emit, () => breath.take());
     this.#services = {
       runtimeId: this.id,
       provider: instrumented,

@@ -2,7 +2,6 @@
 
 import type { Clock } from "../clock.js";
 import { sleep } from "../clock.js";
-import { ProviderError } from "../errors.js";
 import type { Fact } from "../observer.js";
 
 export interface SlotLoop {
@@ -18,7 +17,6 @@ export interface SlotLoop {
 }
 
 const LONGEST_BACKOFF_MS = 3_000;
-const PERMANENT_ERROR_PAUSE_MS = 100;
 
 /** Resolves when the loop has stopped. Never rejects. */
 export async function runSlot(loop: SlotLoop): Promise<void> {
@@ -31,16 +29,15 @@ export async function runSlot(loop: SlotLoop): Promise<void> {
       if (outcome === "idle") await pause(loop, loop.minPollIntervalMs - (loop.clock.now() - startedAt));
     } catch (error) {
       failures += 1;
-      const retryInMs = backoffMs(error, failures);
+      const retryInMs = backoffMs(failures);
       loop.emit({ type: "loop-failed", loop: loop.name, error, retryInMs });
       await pause(loop, retryInMs);
     }
   }
 }
 
-/** 200, 400, 800 … 3000 ms for what may pass by itself; a steady 100 ms for what does not. */
-function backoffMs(error: unknown, failures: number): number {
-  if (error instanceof ProviderError && !error.retryable) return PERMANENT_ERROR_PAUSE_MS;
+/** 200, 400, 800 … 3000 ms. */
+function backoffMs(failures: number): number {
   return Math.min(100 * 2 ** Math.min(failures, 10), LONGEST_BACKOFF_MS);
 }
 

@@ -12,7 +12,7 @@ export interface SystemSources {
   readonly newId: () => string;
 }
 
-/** The first two are recorded within the turn by our engine; histories of the reference wait for them in the queue. */
+/** Our own turns answer these themselves; what the reference has queued waits for a worker. */
 export function systemActivities(sources: SystemSources): ActivityDefinition[] {
   return [
     activity(NEW_GUID, () => sources.newId()),
@@ -24,7 +24,7 @@ export function systemActivities(sources: SystemSources): ActivityDefinition[] {
   ];
 }
 
-function readRequest(input: unknown): { readonly instance: string; readonly key: string } {
+export function readRequest(input: unknown): { readonly instance: string; readonly key: string } {
   const { instance_id: instance, key } = (input ?? {}) as { readonly instance_id?: unknown; readonly key?: unknown };
   if (typeof instance !== "string" || typeof key !== "string") {
     throw new InvalidInputError('Expected {"instance_id": string, "key": string}.');

@@ -1,12 +1,12 @@
 // runtime/worker-dispatcher.ts — runs activities: many small loops, each one fetch → run → ack.
 //
 //   D1. Whatever is fetched is acked, abandoned, or taken away from us; nothing is dropped.
-//   D2. The order of the questions: is it still wanted (terminated)? is it hopeless (poison)? can we run it
-//       (unregistered)? So an unwanted item never counts as poison.
+//   D2. The order of the questions: is it still wanted (terminated)? can we run it (unregistered)? is it hopeless
+//       (poison)? So an unwanted item never counts as poison, and only who can run it judges by its attempts.
 //   D3. After `stopFetching` nothing new is begun: an item that a late fetch still brings is given back, uncounted.
 //   D4. An activity occupies its slot until it ends, is detached, or `abort` gives its item back.
-//   D5. Where there is room for a session and slots wait, one of them waits for sessions too; where there is none, none
-//       does, for it would claim a session that another worker has room for.
+//   D5. Where there is room for a session, every slot that waits waits for sessions too, because its owner may be any of
+//       them; where there is none, none does, for it would claim a session that another worker has room for.
 
 import { setMaxListeners } from "node:events";
 import type { Client } from "../client/client.js";
@@ -20,7 +20,7 @@ import { HeldWorkItem } from "./held-work-item.js";
 import type { RuntimeServices } from "./services.js";
 import { SessionKeeper, SessionTracker } from "./sessions.js";
 import { runSlot } from "./slot-loop.js";
-import { unregisteredDelayMs } from "./unregistered-backoff.js";
+import { GivenBack, unregisteredDelayMs } from "./unregistered-backoff.js";
 
 interface Slot {
   readonly id: string;
@@ -45,6 +45,7 @@ export class WorkerDispatcher {
   readonly #sessionKeeper: SessionKeeper;
   readonly #polls = new Set<Poll>();
   readonly #runs = new Set<ActivityRun>();
+  readonly #givenBack = new GivenBack();
   readonly #stopping = new AbortController();
   readonly #aborting = new AbortController();
   #drained: Promise<void> = Promise.resolve();
@@ -159,18 +160,17 @@ export class WorkerDispatcher {
 
   /** D5: a poll says once, at its beginning, whether it looks for sessions; one that is wrong by now begins anew. */
   #adjustPolls(): void {
-    const polls = [...this.#polls];
-    const forSessions = polls.filter((poll) => poll.session !== undefined);
-    if (this.#sessions.isFull) for (const poll of forSessions) poll.interruption.abort();
-    else if (forSessions.length === 0) polls[0]?.interruption.abort();
+    for (const { session, interruption } of this.#polls) {
+      if ((session !== undefined) === this.#sessions.isFull) interruption.abort();
+    }
   }
 
   async #handle(slot: Slot, held: HeldWorkItem): Promise<void> {
     const { options, registry } = this.#services;
     if (held.executionState === "terminated") return this.#skip(slot, held); // D2
-    if (held.attempt > options.maxAttempts) return this.#poison(slot, held);
     const definition = registry.activity(held.item.name);
     if (definition === null) return this.#postpone(slot, held);
+    if (held.attempt > options.maxAttempts) return this.#poison(slot, held, held.attempt, null);
 
     const run = new ActivityRun(this.#services, held, slot.id);
     this.#runs.add(run);
@@ -187,30 +187,31 @@ export class WorkerDispatcher {
     this.#services.emit({ type: "activity-ended", ref, outcome: "skipped", durationMs: 0, details: null });
   }
 
-  async #poison(slot: Slot, held: HeldWorkItem): Promise<void> {
-    const { options, registry } = this.#services;
-    const { instance, executionId, id, name } = held.item;
-    const obstacle = registry.hasActivity(name) ? null : unregistered(name);
-    const details = poisonDetails(held.item, held.attempt, options.maxAttempts, obstacle);
+  async #poison(slot: Slot, held: HeldWorkItem, times: number, obstacle: string | null): Promise<void> {
+    const { instance, executionId, id } = held.item;
+    const details = poisonDetails(held.item, times, this.#services.options.maxAttempts, obstacle);
     const end = await held.ack({ type: "ActivityFailed", instance, executionId, id, details });
     if (end !== "acked") return;
     const ref = activityRef(held.item, held.attempt, slot.id);
     this.#services.emit({ type: "activity-poisoned", ref, details });
   }
 
-  /** The attempt counts: what nobody ever registers ends as poison. */
+  /** Not an attempt at it: others may have what is missing here. What nobody ever registers ends as poison. */
   async #postpone(slot: Slot, held: HeldWorkItem): Promise<void> {
-    const delayMs = unregisteredDelayMs(this.#services.options.unregisteredBackoff, held.attempt);
-    await held.abandon({ delayMs });
+    const { unregisteredBackoff, maxAttempts } = this.#services.options;
+    const times = this.#givenBack.count(scheduledKey(held.item));
+    if (times > maxAttempts) return this.#poison(slot, held, times, unregistered(held.item.name));
+    const delayMs = unregisteredDelayMs(unregisteredBackoff, times);
+    await held.abandon({ delayMs, ignoreAttempt: true });
     const ref = activityRef(held.item, held.attempt, slot.id);
     this.#services.emit({ type: "activity-unregistered", ref, delayMs });
   }
 }
 
-/** No slots for a runtime that takes no activities: it has nothing to wait for. */
-function slotsOf({ options, runtimeId }: RuntimeServices): readonly Slot[] {
+/** No slots for a runtime that takes or knows no activities: it would only keep them from those that do. */
+function slotsOf({ options, runtimeId, registry }: RuntimeServices): readonly Slot[] {
   const { workerNodeId, workerConcurrency } = options;
-  const count = options.tagFilter.kind === "none" ? 0 : workerConcurrency;
+  const count = options.tagFilter.kind === "none" || registry.activityNames().length === 0 ? 0 : workerConcurrency;
   return Array.from({ length: count }, (_, index) => {
     const id = `work-${index}-${workerNodeId ?? runtimeId}`;
     return { id, ownerId: workerNodeId ?? id };

@@ -292,7 +292,7 @@ describe("a store in trouble", () => {
         throw new Error("down");
       },
     });
-    await world.runtime({ provider, orchestrations: [], orchestrationConcurrency: 1 });
+    await world.runtime({ provider, orchestrations: [waits], orchestrationConcurrency: 1 });
     await world.client.start(quick, { instanceId: "q" });
     await world.clock.advance(10_000);
     await world.runtime({ orchestrations: [quick] });
@@ -448,7 +448,7 @@ describe("an instance in memory", () => {
 
   test("makes room for others", async () => {
     await using world = new World();
-    await world.runtime({ orchestrations: [waits], warmCacheBytes: 4_000 });
+    await world.runtime({ orchestrations: [waits], warmCacheBytes: 12_000 });
     for (const instanceId of ["a", "b", "c"]) {
       await world.client.start(waits, { instanceId });
       await world.clock.advance(10);
@@ -549,7 +549,7 @@ describe("shutting down", () => {
   test("does not wait for a store that never answers", async () => {
     await using world = new World();
     const silent = altered(world.provider, { fetchOrchestrationItem: () => new Promise(() => {}) });
-    const runtime = await world.runtime({ provider: silent });
+    const runtime = await world.runtime({ provider: silent, orchestrations: [waits] });
 
     expect(await world.settled(runtime.shutdown({ graceMs: 1_000 }))).toBe("forced");
   });

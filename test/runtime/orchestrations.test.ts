@@ -165,15 +165,15 @@ describe("the version of an orchestration", () => {
 describe("an orchestration that is not registered", () => {
   test("is left for others, a little longer each time", async () => {
     await using world = new World();
-    await world.runtime({});
+    await world.runtime({ orchestrations: [waits] });
     await world.client.start("Job", { instanceId: "j" });
     await world.clock.advance(7_500);
 
     expect(world.factsOf("turn-abandoned").map(({ why, attempt, delayMs }) => [why, attempt, delayMs])).toEqual([
       ["unregistered", 1, 1_000],
-      ["unregistered", 2, 2_000],
-      ["unregistered", 3, 4_000],
-      ["unregistered", 4, 8_000],
+      ["unregistered", 1, 2_000],
+      ["unregistered", 1, 4_000],
+      ["unregistered", 1, 8_000],
     ]);
     await world.runtime({ orchestrations: [orchestration("Job", async () => "done")] });
     expect(await world.ending("j")).toEqual({ status: "Completed", output: '"done"' });
@@ -679,7 +679,7 @@ describe("what the runtime itself provides", () => {
     ["utc_now_ms", "1700000000000"],
   ])("answers a %s that another runtime has queued", async (name, result) => {
     await using world = new World();
-    await world.runtime({ orchestrationConcurrency: 0 });
+    await world.runtime({ activities: [activity("Other", () => "")] });
     const item = { instance: "other", executionId: 1, id: 2, name: `__duroxide_syscall:${name}`, input: "" };
     await world.provider.enqueueForWorker({ type: "ActivityExecute", ...item });
     await world.clock.advance(10);

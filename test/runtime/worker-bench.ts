@@ -2,7 +2,7 @@
 
 import { onTestFinished } from "vitest";
 import { Client } from "../../src/client/client.js";
-import type { ActivityDefinition } from "../../src/define.js";
+import { type ActivityDefinition, activity } from "../../src/define.js";
 import type { OrchestratorItem } from "../../src/history/work-item.js";
 import { type Fact, type FactType, type Observer, ObserverStream } from "../../src/observer.js";
 import type { Provider, ScheduledId } from "../../src/provider/provider.js";
@@ -42,7 +42,7 @@ export class Bench {
       clock,
       newId: () => "id",
       options: resolveRuntimeOptions({ clock, ...setup.options }),
-      registry: Registry.of({ activities: setup.activities ?? [] }),
+      registry: Registry.of({ activities: setup.activities ?? [activity("Unrelated", () => null)] }),
       emit: stream.emit,
     };
   }

@@ -665,7 +665,35 @@ describe("an activity that is not registered", () => {
     bench.startWorker({ name: "new", activities: [activity("New", (ctx) => ctx.attempt)] });
     await bench.clock.advance(1_000);
 
-    expect(answerOf(await bench.messages())).toBe(2);
+    expect(answerOf(await bench.messages())).toBe(1);
+  });
+});
+
+describe("giving back what is not registered", () => {
+  test("is no attempt at it: it never becomes poison for those who can run it", async () => {
+    const bench = await openBench();
+    const options = { maxAttempts: 1, unregisteredBackoff: { baseMs: 1, maxMs: 1 } };
+    await bench.provider.enqueueForWorker(act("order-1", 2, { name: "New" }));
+    for (const name of ["one", "two", "three"]) {
+      const other = bench.startWorker({ name, options });
+      await bench.settle();
+      other.dispatcher.stopFetching();
+      await bench.clock.advance(1);
+    }
+    bench.startWorker({ name: "new", options, activities: [activity("New", () => "done")] });
+    await bench.clock.advance(1);
+
+    expect(answerOf(await bench.messages())).toBe("done");
+  });
+
+  test("does not happen to those who know no activity at all: they leave everything to others", async () => {
+    const bench = await openBench();
+    const worker = bench.startWorker({ activities: [] });
+    await bench.provider.enqueueForWorker(act("order-1", 2, { name: "New" }));
+    await bench.clock.advance(60_000);
+
+    expect(worker.facts).toEqual([]);
+    expect((await fetchWork(bench.provider))?.attemptCount).toBe(1);
   });
 });
 

@@ -57,11 +57,7 @@ const observers = [
 const provider = store === "memory" ? new MemoryProvider() : await SqliteProvider.open(store);
 const runtime = await Runtime.start({
   provider,
-  orchestrations: [
-    control,
-    waitsForEver,
-    ...Object.entries(cases).map(([name, { run }]) => orchestration(name, run)),
-  ],
+  orchestrations: [control, waitsForEver, ...Object.entries(cases).map(([name, { run }]) => orchestration(name, run))],
   activities: [echo, fail, slow, afterFailure, stuck, ...Object.values(cases).flatMap((one) => one.activities ?? [])],
   activityCancellationGraceMs: 50,
   observers,
@@ -79,7 +75,6 @@ await client.start(waitsForEver, { instanceId: "waits for ever" });
 await until(() => facts.has("activity-started: Stuck"));
 const isAlive = (await play("Control", "last control", "alive")).output === "alive";
 const outcome = await runtime.shutdown({ graceMs: 0 });
-await provider[Symbol.asyncDispose]();
 const listeners = ["unhandledRejection", "rejectionHandled"].map((name) => process.listenerCount(name));
 print({ again: Object.fromEntries(again), isAlive, outcome, listeners, facts: [...facts].sort() });
 
@@ -94,7 +89,13 @@ async function play(name, instanceId, input) {
   if (ended.status === "Completed") return { status: ended.status, output: ended.output };
   const { details, error } = ended;
   const kind = details.kind?.type ?? details.kind;
-  return { status: ended.status, error: error.slice(0, 400), errorLength: error.length, category: details.category, kind };
+  return {
+    status: ended.status,
+    error: error.slice(0, 400),
+    errorLength: error.length,
+    category: details.category,
+    kind,
+  };
 }
 
 function print(report) {

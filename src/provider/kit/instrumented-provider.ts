@@ -1,6 +1,6 @@
 // provider/kit/instrumented-provider.ts — a provider that also tells how long its calls took and how they ended.
 //
-//   I1. Transparent: same answers, same errors, nothing retried, nothing delayed.
+//   I1. Transparent: same answers, same errors, nothing retried; nothing delayed, but where `pause` asks for it.
 //   I2. Only the calls that cost something and say something are told: the operations that the metrics name.
 
 import type { Clock } from "../../clock.js";
@@ -24,17 +24,27 @@ import type {
   WakeSource,
 } from "../provider.js";
 
+/** Asked before each call that is told: null, or what to wait for first. */
+export type Pause = () => Promise<void> | null;
+
 /** Wraps a provider so that its calls are reported as `provider-call` facts, timed by `clock`. */
-export function instrument(provider: Provider, clock: Clock, emit: (fact: Fact) => void): Provider {
-  return new InstrumentedProvider(provider, clock, emit);
+export function instrument(
+  provider: Provider,
+  clock: Clock,
+  emit: (fact: Fact) => void,
+  pause: Pause = () => null,
+): Provider {
+  return new InstrumentedProvider(provider, clock, emit, pause);
 }
 
 class InstrumentedProvider implements Provider {
   readonly #inner: Provider;
   readonly #clock: Clock;
   readonly #emit: (fact: Fact) => void;
+  readonly #pause: Pause;
 
-  constructor(inner: Provider, clock: Clock, emit: (fact: Fact) => void) {
+  constructor(inner: Provider, clock: Clock, emit: (fact: Fact) => void, pause: Pause) {
+    this.#pause = pause;
     this.#inner = inner;
     this.#clock = clock;
     this.#emit = emit;
@@ -147,6 +157,8 @@ class InstrumentedProvider implements Provider {
   }
 
   async #told<T>(operation: string, call: () => Promise<T>, count: (answer: T) => number = countNothing): Promise<T> {
+    const pause = this.#pause();
+    if (pause !== null) await pause;
     const startedAt = this.#clock.now();
     try {
       const answer = await call();

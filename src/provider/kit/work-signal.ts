@@ -5,6 +5,7 @@
 //   S3. One timer serves all delayed rows: the earliest `wakeAt` counts, a later one never hides it.
 //   S4. A wake is a hint. Whoever is woken looks for itself, and waits again if there is nothing.
 //   S5. Whoever is woken and gives up instead of looking passes the wake on.
+//   S6. There is a timer only while somebody polls: whoever comes later looks first, and nobody keeps a process alive.
 
 import type { Clock, Timer } from "../../clock.js";
 
@@ -27,6 +28,7 @@ export class WorkSignal {
   readonly #clock: Clock;
   readonly #groups = new Map<string, Set<Waiter>>();
   #generation = 0;
+  #polls = 0;
   #timer: Timer | null = null;
   #timerAt = Number.POSITIVE_INFINITY;
   #isClosed = false;
@@ -51,18 +53,27 @@ export class WorkSignal {
 
   /** There may be work at `timeMs`. */
   wakeAt(timeMs: number): void {
-    if (this.#isClosed || timeMs >= this.#timerAt) return;
+    if (this.#polls === 0 || this.#isClosed || timeMs >= this.#timerAt) return; // S6
     this.#timer?.clear();
     this.#timerAt = timeMs;
     this.#timer = this.#clock.setTimer(timeMs - this.#clock.now(), () => {
-      this.#timer = null;
-      this.#timerAt = Number.POSITIVE_INFINITY;
+      this.#stopTimer();
       this.notify();
     });
   }
 
   /** Looks for work until there is some, the time is up, the caller gives up, or the provider is closed. */
   async longPoll<T>(poll: LongPoll<T>): Promise<T | null> {
+    this.#polls += 1;
+    try {
+      return await this.#poll(poll);
+    } finally {
+      this.#polls -= 1;
+      if (this.#polls === 0) this.#stopTimer(); // S6
+    }
+  }
+
+  async #poll<T>(poll: LongPoll<T>): Promise<T | null> {
     const deadline = this.#clock.now() + poll.pollTimeoutMs;
     for (;;) {
       const generation = this.#generation;
@@ -82,9 +93,14 @@ export class WorkSignal {
   /** Ends all waits. */
   close(): void {
     this.#isClosed = true;
+    this.#stopTimer();
+    this.notify();
+  }
+
+  #stopTimer(): void {
     this.#timer?.clear();
     this.#timer = null;
-    this.notify();
+    this.#timerAt = Number.POSITIVE_INFINITY;
   }
 
   /** Answers whether it was a notify that ended the wait, and not the time or the caller. */

@@ -118,12 +118,18 @@ export class MemoryProvider implements Provider {
 
   async fetchOrchestrationItem(options: FetchOrchestrationOptions): Promise<LockedOrchestrationItem | null> {
     if (options.capability?.supportedVersions.length === 0) return null;
+    let dueAt: number | null = null;
     return this.#orchestratorSignal.longPoll({
       group: JSON.stringify(options.capability?.supportedVersions[0] ?? null),
       pollTimeoutMs: options.pollTimeoutMs ?? 0,
       signal: options.signal,
-      attempt: () => this.#lockOldestInstance(options),
-      nextDueAt: () => this.#schedule.nextChangeAfter(this.#clock.now()),
+      attempt: () => {
+        const now = this.#clock.now();
+        const found = this.#lockOldestInstance(options, now);
+        dueAt = this.#schedule.nextChangeAfter(now); // As of the look: what falls due right after it is not missed.
+        return found;
+      },
+      nextDueAt: () => dueAt,
     });
   }
 
@@ -198,8 +204,7 @@ export class MemoryProvider implements Provider {
     return instance;
   }
 
-  #lockOldestInstance(options: FetchOrchestrationOptions): LockedOrchestrationItem | null {
-    const now = this.#clock.now();
+  #lockOldestInstance(options: FetchOrchestrationOptions, now: number): LockedOrchestrationItem | null {
     const candidate = this.#oldestCandidate(options.capability, now);
     if (candidate === null) return null;
     const { instance, identity } = candidate;
@@ -287,12 +292,18 @@ export class MemoryProvider implements Provider {
 
   async fetchWorkItem(options: FetchWorkOptions): Promise<LockedWorkItem | null> {
     if (options.tagFilter?.kind === "none") return null;
+    let dueAt: number | null = null;
     return this.#workerSignal.longPoll({
       group: workerGroup(options),
       pollTimeoutMs: options.pollTimeoutMs ?? 0,
       signal: options.signal,
-      attempt: () => this.#lockOldestWork(options),
-      nextDueAt: () => this.#work.nextFreeAt(this.#clock.now()),
+      attempt: () => {
+        const now = this.#clock.now();
+        const found = this.#lockOldestWork(options, now);
+        if (found === null) dueAt = this.#work.nextFreeAt(now); // As of the look.
+        return found;
+      },
+      nextDueAt: () => dueAt,
     });
   }
 
@@ -335,8 +346,7 @@ export class MemoryProvider implements Provider {
     return this.#work.sessions.removeExpired(this.#work.sessionsInUse(), this.#clock.now());
   }
 
-  #lockOldestWork(options: FetchWorkOptions): LockedWorkItem | null {
-    const now = this.#clock.now();
+  #lockOldestWork(options: FetchWorkOptions, now: number): LockedWorkItem | null {
     const row = this.#work.next(options, now);
     if (row === null) return null;
     const lockToken = this.#newId();
