@@ -122,7 +122,10 @@ export interface TurnCommit {
 }
 
 export interface AbandonOptions {
-  /** Keeps the work invisible for this long. Without it, it can be fetched at once. */
+  /**
+   * Keeps the work invisible for this long; of an orchestration item the whole instance, so that messages which arrive
+   * meanwhile do not overtake its own. Without it, it can be fetched at once.
+   */
   readonly delayMs?: number;
   /** Takes back the attempt that the fetch counted (never below 0). */
   readonly ignoreAttempt?: boolean;
@@ -207,7 +210,7 @@ export interface Provider extends AsyncDisposable {
   fetchOrchestrationItem(options: FetchOrchestrationOptions): Promise<LockedOrchestrationItem | null>;
   /** @throws ProviderError "lock-lost"; "duplicate-event" or "invalid", and then the lock is still held. */
   ackOrchestrationItem(lockToken: string, turn: TurnCommit): Promise<void>;
-  /** Touches only the messages of that fetch. An unknown token succeeds silently. */
+  /** Counts only on the messages of that fetch. An unknown token succeeds silently. */
   abandonOrchestrationItem(lockToken: string, options?: AbandonOptions): Promise<void>;
   /** @throws ProviderError "lock-lost" */
   renewOrchestrationItemLock(lockToken: string, extendForMs: number): Promise<void>;

@@ -254,7 +254,7 @@ describe("continue-as-new", () => {
     await world.clock.advance(500);
     await world.client.enqueueEvent("t", "inbox", "early");
     await world.clock.advance(10);
-    expect(world.factsOf("turn-abandoned").at(-1)).toMatchObject({ why: "awaiting-continuation", attempt: 1 });
+    expect(world.factsOf("turn-abandoned").at(-1)).toMatchObject({ why: "unregistered", attempt: 1 });
     await world.runtime({ orchestrations: [first, second] });
 
     expect(await world.ending("t")).toEqual({ status: "Completed", output: '"early"' });

@@ -40,7 +40,7 @@ export class World {
   }
 
   /** A runtime that knows the control orchestration and what else is given. */
-  async run(given: Partial<RuntimeStart> = {}): Promise<void> {
+  async run(given: Partial<RuntimeStart> = {}): Promise<Runtime> {
     const { orchestrations = [], activities = [], ...options } = given;
     const runtime = await Runtime.start({
       provider: this.provider,
@@ -51,6 +51,7 @@ export class World {
       ...options,
     });
     onTestFinished(async () => void (await this.clock.run(runtime.shutdown({ graceMs: 0 }))));
+    return runtime;
   }
 
   /** Lets time pass until the promise settles. */

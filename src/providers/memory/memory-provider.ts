@@ -164,11 +164,13 @@ export class MemoryProvider implements Provider {
     const instance = this.#lockedInstances.get(lockToken);
     if (instance?.lock == null) return;
     const now = this.#clock.now();
-    for (const message of instance.lock.batch) {
-      if (options.delayMs !== undefined) instance.messages.hide(message, now + options.delayMs);
-      if (options.ignoreAttempt) message.attemptCount = Math.max(0, message.attemptCount - 1);
-    }
+    const { batch } = instance.lock;
+    if (options.ignoreAttempt)
+      for (const message of batch) message.attemptCount = Math.max(0, message.attemptCount - 1);
     this.#unlock(instance);
+    const { delayMs = 0 } = options;
+    // A lock that nobody owns: later messages wait behind these, so that all of them keep their order.
+    if (delayMs > 0) instance.lock = { token: this.#newId(), lockedUntil: now + delayMs, batch: [] };
     this.#reschedule([instance], now);
   }
 

@@ -1,6 +1,6 @@
 // providers/memory/message-list.ts — the orchestrator messages of one instance, oldest first.
 //
-//   M1. The order is (dueAt, seq), and a message never changes its place: abandoning it moves `visibleAt` only.
+//   M1. The order is (dueAt, seq), and a message never changes its place.
 //   M2. visibleAt >= dueAt, so a search for visible messages ends at the first that is not due.
 
 import type { ContinueAsNew, OrchestratorItem, StartOrchestration } from "../../history/work-item.js";
@@ -13,7 +13,7 @@ export interface Message {
   readonly dueAt: number;
   /** Order of insertion, over all instances. */
   readonly seq: number;
-  visibleAt: number;
+  readonly visibleAt: number;
   attemptCount: number;
 }
 
@@ -46,13 +46,6 @@ export class MessageList {
 
   cancelTimer(executionId: number, id: number): void {
     for (const message of this.#timers.get(`${executionId}:${id}`) ?? []) this.remove(message);
-  }
-
-  /** Keeps the message from being seen before that time. */
-  hide(message: Message, untilMs: number): void {
-    if (!this.#byVisibility.remove(message)) return;
-    message.visibleAt = Math.max(message.dueAt, untilMs); // M2
-    this.#byVisibility.add(message);
   }
 
   firstVisible(now: number): Message | null {

@@ -34,11 +34,19 @@ export const releaseBatch = `
   WHERE instance_id = ? AND visible_at <= ? AND attempt_count > 0
 `;
 /** Touches the batch only (O1). */
-export const delayBatch = `
-  UPDATE duroxide_orchestrator_queue SET state = 'waiting', attempt_count = attempt_count - ?, visible_at = ?
+export const takeBackAttempts = `
+  UPDATE duroxide_orchestrator_queue SET attempt_count = attempt_count - 1
   WHERE instance_id = ? AND visible_at <= ? AND attempt_count > 0
 `;
 
+/**
+ * Makes it a lock that nobody owns, until that time. Its batch stays taken, and later messages wait behind it: all of
+ * them keep their order.
+ */
+export const holdLock = `
+  UPDATE duroxide_instance_locks SET lock_token = ?, locked_until = ? WHERE lock_token = ?
+  RETURNING instance_id, locked_at
+`;
 export const deleteLiveLock = `
   DELETE FROM duroxide_instance_locks WHERE lock_token = ? AND locked_until > ? RETURNING instance_id, locked_at
 `;
@@ -112,17 +120,23 @@ export function consumeBatch(tx: Transaction, operation: string, lockToken: stri
 }
 
 export function abandonBatch(tx: Transaction, lockToken: string, options: AbandonOptions): void {
+  const { delayMs = 0, ignoreAttempt = false } = options;
+  if (delayMs > 0) holdBatch(tx, lockToken, tx.timeIn(delayMs), ignoreAttempt);
+  else giveBack(tx, lockToken, ignoreAttempt);
+}
+
+function giveBack(tx: Transaction, lockToken: string, ignoreAttempt: boolean): void {
   const lock = tx.db.get<LockRow>(deleteLock, lockToken);
   if (lock === undefined) return;
-  const takenBack = options.ignoreAttempt ? 1 : 0;
-  if (options.delayMs !== undefined && options.delayMs > 0) {
-    const visibleAt = tx.timeIn(options.delayMs);
-    tx.db.run(delayBatch, takenBack, visibleAt, lock.instance_id, lock.locked_at);
-    tx.effects.messageAt(visibleAt);
-  } else {
-    tx.db.run(releaseBatch, takenBack, lock.instance_id, lock.locked_at);
-  }
+  tx.db.run(releaseBatch, ignoreAttempt ? 1 : 0, lock.instance_id, lock.locked_at);
   announceRelease(tx, fromColumn(lock.instance_id));
+}
+
+function holdBatch(tx: Transaction, lockToken: string, until: number, ignoreAttempt: boolean): void {
+  const lock = tx.db.get<LockRow>(holdLock, tx.newToken(), until, lockToken);
+  if (lock === undefined) return;
+  if (ignoreAttempt) tx.db.run(takeBackAttempts, lock.instance_id, lock.locked_at);
+  tx.effects.messageAt(until);
 }
 
 export function renewLock(tx: Transaction, lockToken: string, extendForMs: number): void {

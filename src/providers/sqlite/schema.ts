@@ -74,7 +74,7 @@ export const MIGRATIONS: readonly Migration[] = [
         state              TEXT    NOT NULL CHECK (state IN ('ready', 'waiting', 'taken', 'parked')),
         -- When it was enqueued; for a timer, when it is to fire. Never changes: batches are ordered by it.
         due_at             INTEGER NOT NULL,
-        -- Never before due_at. Abandoning moves it.
+        -- Never before due_at.
         visible_at         INTEGER NOT NULL,
         is_start           INTEGER NOT NULL,
         timer_execution_id INTEGER,

@@ -132,7 +132,7 @@ export function describeLockExpiry(open: OpenProvider): void {
       expect((await takeTurn(provider)).item.messages).toEqual([start("a")]);
     });
 
-    test("with a delay holds back only the messages of its fetch, and they come back before later ones", async () => {
+    test("with a delay keeps later messages behind its own", async () => {
       const { provider, clock } = await open();
       await create(provider, "a");
       await provider.enqueueForOrchestrator(done("a", 1));
@@ -140,12 +140,24 @@ export function describeLockExpiry(open: OpenProvider): void {
       const { lockToken } = await takeTurn(provider);
       await provider.enqueueForOrchestrator(done("a", 2));
       await provider.abandonOrchestrationItem(lockToken, { delayMs: 500 });
+      await provider.enqueueForOrchestrator(done("a", 3));
 
-      const arrived = await takeTurn(provider);
-      expect(arrived.item.messages).toEqual([done("a", 2)]);
-      await provider.abandonOrchestrationItem(arrived.lockToken);
-      await clock.advance(500);
-      expect((await takeTurn(provider)).item.messages).toEqual([done("a", 1), done("a", 2)]);
+      await clock.advance(499);
+      expect(await fetchTurn(provider)).toBeNull();
+      await clock.advance(1);
+      expect((await takeTurn(provider)).item.messages).toEqual([done("a", 1), done("a", 2), done("a", 3)]);
+    });
+
+    test("with a delay belongs to nobody: its token is void, and waiting fetches are woken at the end", async () => {
+      const { provider, clock } = await open();
+      await create(provider, "a");
+      await provider.enqueueForOrchestrator(done("a", 1));
+      const { lockToken } = await takeTurn(provider);
+      await provider.abandonOrchestrationItem(lockToken, { delayMs: 500, ignoreAttempt: true });
+
+      await expect(provider.renewOrchestrationItemLock(lockToken, 1_000)).rejects.toMatchObject({ kind: "lock-lost" });
+      const woken = clock.run(fetchTurn(provider, { pollTimeoutMs: 10_000 }));
+      expect(await woken).toMatchObject({ attemptCount: 1, item: { instance: "a" } });
     });
   });
 

@@ -1,0 +1,261 @@
+// A store in trouble never fails an orchestration that could have gone on: what is broken is told, what is full or locked is
+// waited for, and everybody else goes on.
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { Client } from "../../src/client/client.js";
+import type { OrchestrationHandle } from "../../src/client/handle.js";
+import type { Clock } from "../../src/clock.js";
+import { activity, orchestration } from "../../src/define.js";
+import { ProviderError } from "../../src/errors.js";
+import type { Fact, FactType } from "../../src/observer.js";
+import type { SqliteOptions } from "../../src/providers/sqlite/index.js";
+import { SqliteProvider } from "../../src/providers/sqlite/index.js";
+import { Runtime, type RuntimeOptions } from "../../src/runtime/runtime.js";
+import { VirtualClock } from "../../src/testing/virtual-clock.js";
+import { ChildProgram } from "../providers/sqlite-child.js";
+import { openConnection } from "../providers/sqlite-connection.js";
+import { expectValidHistory } from "./valid-history.js";
+
+const HOUR_MS = 3_600_000;
+const STEPS = 5;
+const PAYLOAD_CHARS = 20_000;
+
+const produce = activity("Produce", async (_ctx, { chain, step }: { chain: number; step: number }) =>
+  `${chain}/${step} `.padEnd(PAYLOAD_CHARS, "."),
+);
+
+/** Every step adds a page or more to the store. */
+const chain = orchestration("Chain", async (ctx, number: number) => {
+  const marks: string[] = [];
+  for (let step = 0; step < STEPS; step += 1) {
+    marks.push((await ctx.scheduleActivity(produce, { chain: number, step })).split(" ")[0]!);
+  }
+  return marks;
+});
+const marksOf = (number: number): string[] => Array.from({ length: STEPS }, (_, step) => `${number}/${step}`);
+
+/** Runs to the first wait, and after the event to its end. */
+const twoSteps = orchestration("TwoSteps", async (ctx) => {
+  await ctx.scheduleActivity(produce, { chain: 0, step: 0 });
+  ctx.setCustomStatus("waiting");
+  return ctx.waitForEvent<string>("go");
+});
+
+describe("a history that cannot be read", () => {
+  test("is tried again and again, then fails its instance and no other", async () => {
+    const shop = new Shop();
+    await shop.waitingInstances("sick", "healthy");
+    await shop.spoil("sick");
+    const { client, runtime } = await shop.open();
+
+    await client.raiseEvent("sick", "go", "better");
+    await client.raiseEvent("healthy", "go", "well");
+    expect(await shop.settled(client.getHandle("healthy").result())).toBe("well");
+    expect(await client.getStatus("sick")).toMatchObject({ status: "Running" });
+    const sick = await shop.settled(client.waitForOrchestration("sick"));
+
+    const text =
+      /^poison: orchestration sick history deserialization failed after 11 attempts \(max 10\): .*event 2 of instance 'sick'/;
+    expect(sick).toMatchObject({ status: "Failed", error: expect.stringMatching(/poison: orchestration sick/) });
+    expect(shop.factsOf("turn-abandoned").map(({ instanceId, why }) => `${instanceId}: ${why}`)).toEqual(
+      Array(10).fill("sick: corrupt-history"),
+    );
+    expect(shop.factsOf("orchestration-poisoned")).toEqual([
+      expect.objectContaining({
+        instanceId: "sick",
+        details: expect.objectContaining({
+          category: "poison",
+          attemptCount: 11,
+          messageType: expect.objectContaining({ type: "FailedDeserialization", instance: "sick", executionId: 1 }),
+        }),
+      }),
+    ]);
+    expect(sick.status === "Failed" && sick.error.replace(/^infrastructure:read_history: /, "")).toMatch(text);
+    expect(await shop.settled(runtime.shutdown())).toBe("drained");
+  });
+
+  test("that is repaired in time has harmed nobody", async () => {
+    const shop = new Shop();
+    await shop.waitingInstances("sick");
+    const repair = await shop.spoil("sick");
+    const { client } = await shop.open();
+    await client.raiseEvent("sick", "go", "better");
+    await shop.clock.advance(5_000);
+    expect(shop.factsOf("turn-abandoned").length).toBeGreaterThan(0);
+    repair();
+
+    expect(await shop.settled(client.getHandle("sick").result())).toBe("better");
+    expectValidHistory(await client.readHistory("sick"));
+  });
+});
+
+describe("a full disk", () => {
+  test("pauses what runs for as long as it takes, and loses nothing", async () => {
+    const shop = new Shop();
+    const limited = await shop.open({ maxDatabaseBytes: 1_048_576 });
+    const accepted: OrchestrationHandle<string[]>[] = [];
+    const refused: unknown[] = [];
+    for (let number = 0; number < 40; number += 1) {
+      const start = limited.client.start(chain, { instanceId: `chain-${number}`, input: number });
+      await shop.settled(start).then(
+        (handle) => accepted.push(handle),
+        (error: unknown) => refused.push(error),
+      );
+    }
+    await shop.clock.advance(12 * HOUR_MS);
+
+    const before = await Promise.all(accepted.map((handle) => handle.status()));
+    expect(before.filter(({ status }) => status === "Failed")).toEqual([]);
+    expect(before.some(({ status }) => status === "Running" || status === "Pending")).toBe(true);
+    expect(shop.storeErrors()).toContainEqual(expect.stringMatching(/disk full: .* cannot grow\. Free space or raise/));
+    for (const error of refused) expect(error).toMatchObject({ name: "ProviderError", kind: "transient" });
+
+    await shop.close(limited);
+    const { client } = await shop.open();
+    const results = accepted.map(({ instanceId }) => shop.settled(client.getHandle(chain, instanceId).result()));
+    const numbers = accepted.map(({ instanceId }) => Number(instanceId.split("-")[1]));
+    expect(await Promise.all(results)).toEqual(numbers.map(marksOf));
+    for (const { instanceId } of accepted) expectValidHistory(await client.readHistory(instanceId));
+  });
+});
+
+describe("a file that another process keeps locked", () => {
+  test("is waited for: everything is finished afterwards, and nothing has failed", async () => {
+    const shop = new Shop(null);
+    const locks = { orchestratorLockTimeoutMs: 1_000, orchestratorLockRenewalBufferMs: 500 };
+    const { client } = await shop.open({ busyTimeoutMs: 100 }, locks);
+    const handles: OrchestrationHandle<string[]>[] = [];
+    for (let number = 0; number < 20; number += 1) {
+      handles.push(await client.start(chain, { instanceId: `chain-${number}`, input: number }));
+    }
+    await shop.until(() => shop.factsOf("activity-ended").length >= 10);
+    const holder = new ChildProgram("lock", shop.file);
+    expect(await holder.line()).toBe("locked");
+    const failedCalls = (operation: string): number =>
+      shop.factsOf("provider-call").filter((fact) => fact.error !== null && fact.operation === operation).length;
+    await shop.until(() => failedCalls("fetchOrchestrationItem") >= 40 && failedCalls("fetchWorkItem") >= 80);
+    holder.send("let go");
+    expect(await holder.line()).toBe("released");
+
+    expect(await Promise.all(handles.map((handle) => handle.result()))).toEqual(handles.map((_, n) => marksOf(n)));
+    for (const { instanceId } of handles) expectValidHistory(await client.readHistory(instanceId));
+    expect(shop.storeErrors()).toEqual([
+      expect.stringMatching(/is locked by another process and was not free within 100 ms/),
+    ]);
+    expect(shop.factsOf("orchestration-poisoned")).toEqual([]);
+  }, 60_000);
+});
+
+interface Opened {
+  readonly provider: SqliteProvider;
+  readonly client: Client;
+  readonly runtime: Runtime;
+}
+
+/** A store on a file, and who works on it: in virtual time, or, where other processes take part, in real time. */
+class Shop {
+  readonly file: string;
+  readonly facts: Fact[] = [];
+  readonly #clock: VirtualClock | null;
+  readonly #waiters = new Set<() => void>();
+  readonly #opened = new Set<Opened>();
+
+  constructor(clock: VirtualClock | null = new VirtualClock()) {
+    this.#clock = clock;
+    const folder = mkdtempSync(join(tmpdir(), "duroxide-trouble-"));
+    this.file = join(folder, "shop.db");
+    onTestFinished(async () => {
+      for (const opened of this.#opened) await this.close(opened);
+      rmSync(folder, { recursive: true, force: true });
+    });
+  }
+
+  get clock(): VirtualClock {
+    return this.#clock!;
+  }
+
+  async open(sqlite: SqliteOptions = {}, options: RuntimeOptions = {}): Promise<Opened> {
+    const time: { clock?: Clock } = this.#clock === null ? {} : { clock: this.#clock };
+    const provider = await SqliteProvider.open(this.file, { durability: "process-crash", ...time, ...sqlite });
+    const runtime = await Runtime.start({
+      provider,
+      orchestrations: [chain, twoSteps],
+      activities: [produce],
+      observers: [(fact) => this.#note(fact)],
+      ...time,
+      ...options,
+    });
+    const opened = { provider, client: new Client(provider, time), runtime };
+    this.#opened.add(opened);
+    return opened;
+  }
+
+  async close(opened: Opened): Promise<void> {
+    this.#opened.delete(opened);
+    await this.settled(opened.runtime.shutdown({ graceMs: 0 }));
+    await opened.provider.close();
+  }
+
+  settled<T>(promise: Promise<T>): Promise<T> {
+    return this.#clock === null ? promise : this.#clock.run(promise);
+  }
+
+  /** Instances that wait for their event, and are in nobody's memory. */
+  async waitingInstances(...instanceIds: readonly string[]): Promise<void> {
+    const opened = await this.open();
+    for (const instanceId of instanceIds) {
+      const handle = await opened.client.start(twoSteps, { instanceId });
+      await this.settled(handle.waitForStatusChange());
+    }
+    await this.close(opened);
+    this.facts.length = 0;
+  }
+
+  /** Makes the second event of the instance unreadable. Returns the way to repair it. */
+  async spoil(instanceId: string): Promise<() => void> {
+    const connection = await openConnection(this.file);
+    onTestFinished(() => connection.close());
+    const where = "WHERE instance_id = ? AND event_id = 2";
+    const { event } = connection.prepare(`SELECT event FROM duroxide_history ${where}`).get(instanceId) as {
+      event: string;
+    };
+    const write = connection.prepare(`UPDATE duroxide_history SET event = ? ${where}`);
+    write.run(event.slice(0, -10), instanceId);
+    return () => void write.run(event, instanceId);
+  }
+
+  factsOf<T extends FactType>(type: T): Extract<Fact, { type: T }>[] {
+    return this.facts.filter((fact): fact is Extract<Fact, { type: T }> => fact.type === type);
+  }
+
+  /** What the store said when it failed, each text once; lost locks, which are nobody's trouble, apart. */
+  storeErrors(): string[] {
+    const errors = this.factsOf("provider-call").flatMap(({ error }) =>
+      error instanceof ProviderError ? [error] : [],
+    );
+    return [
+      ...new Set(errors.filter(({ kind }) => kind !== "lock-lost").map(({ message }) => message.replace(/^\w+: /, ""))),
+    ];
+  }
+
+  /** Resolves when it is true: looked at after every fact. */
+  until(isTrue: () => boolean): Promise<void> {
+    return new Promise((resolve) => {
+      const look = (): void => {
+        if (!isTrue()) return;
+        this.#waiters.delete(look);
+        resolve();
+      };
+      this.#waiters.add(look);
+      look();
+    });
+  }
+
+  #note(fact: Fact): void {
+    this.facts.push(fact);
+    for (const waiter of this.#waiters) waiter();
+  }
+}
