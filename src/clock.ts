@@ -16,8 +16,19 @@ export interface Clock {
 /** `setTimeout` fires at once for anything longer, so longer delays are cut into pieces. */
 const LONGEST_TIMEOUT_MS = 2_147_483_647;
 
+/** The largest distance yet seen between the wall clock and the one that only counts up. */
+let ahead = Number.NEGATIVE_INFINITY;
+
+/**
+ * The wall clock, which never goes back: when it is set back, time goes on from where it was, at its own pace. Whatever is
+ * visible stays visible, and what was locked stays no longer locked than it should.
+ */
 export const systemClock: Clock = {
-  now: () => Date.now(),
+  now() {
+    const counted = performance.now();
+    ahead = Math.max(ahead, Date.now() - counted);
+    return Math.floor(counted + ahead);
+  },
   setTimer(delayMs, callback) {
     let handle: NodeJS.Timeout;
     const arm = (leftMs: number): void => {

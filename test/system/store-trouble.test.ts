@@ -13,13 +13,14 @@ import { ProviderError } from "../../src/errors.js";
 import type { Fact, FactType } from "../../src/observer.js";
 import type { SqliteOptions } from "../../src/providers/sqlite/index.js";
 import { SqliteProvider } from "../../src/providers/sqlite/index.js";
-import { Runtime, type RuntimeOptions } from "../../src/runtime/runtime.js";
+import type { RuntimeOptions } from "../../src/runtime/options.js";
+import { Runtime } from "../../src/runtime/runtime.js";
 import { VirtualClock } from "../../src/testing/virtual-clock.js";
 import { ChildProgram } from "../providers/sqlite-child.js";
 import { openConnection } from "../providers/sqlite-connection.js";
 import { expectValidHistory } from "./valid-history.js";
 
-const HOUR_MS = 3_600_000;
+const QUARTER_HOUR_MS = 900_000;
 const STEPS = 5;
 const PAYLOAD_CHARS = 20_000;
 
@@ -95,17 +96,20 @@ describe("a history that cannot be read", () => {
 describe("a full disk", () => {
   test("pauses what runs for as long as it takes, and loses nothing", async () => {
     const shop = new Shop();
-    const limited = await shop.open({ maxDatabaseBytes: 1_048_576 });
+    const limited = await shop.open(
+      { maxDatabaseBytes: 1_048_576 },
+      { orchestrationConcurrency: 2, workerConcurrency: 2 },
+    );
     const accepted: OrchestrationHandle<string[]>[] = [];
     const refused: unknown[] = [];
-    for (let number = 0; number < 40; number += 1) {
+    for (let number = 0; number < 20; number += 1) {
       const start = limited.client.start(chain, { instanceId: `chain-${number}`, input: number });
       await shop.settled(start).then(
         (handle) => accepted.push(handle),
         (error: unknown) => refused.push(error),
       );
     }
-    await shop.clock.advance(12 * HOUR_MS);
+    await shop.clock.advance(QUARTER_HOUR_MS);
 
     const before = await Promise.all(accepted.map((handle) => handle.status()));
     expect(before.filter(({ status }) => status === "Failed")).toEqual([]);
@@ -136,7 +140,13 @@ describe("a file that another process keeps locked", () => {
     expect(await holder.line()).toBe("locked");
     const failedCalls = (operation: string): number =>
       shop.factsOf("provider-call").filter((fact) => fact.error !== null && fact.operation === operation).length;
+    const iv = setInterval(() => {
+      const m: Record<string, number> = {};
+      for (const f of shop.factsOf("provider-call")) if (f.error) m[f.operation] = (m[f.operation] ?? 0) + 1;
+      console.log(m);
+    }, 1000);
     await shop.until(() => failedCalls("fetchOrchestrationItem") >= 40 && failedCalls("fetchWorkItem") >= 80);
+    clearInterval(iv);
     holder.send("let go");
     expect(await holder.line()).toBe("released");
 
@@ -219,12 +229,12 @@ class Shop {
     const connection = await openConnection(this.file);
     onTestFinished(() => connection.close());
     const where = "WHERE instance_id = ? AND event_id = 2";
-    const { event } = connection.prepare(`SELECT event FROM duroxide_history ${where}`).get(instanceId) as {
-      event: string;
+    const { event_data } = connection.prepare(`SELECT event_data FROM duroxide_history ${where}`).get(instanceId) as {
+      event_data: string;
     };
-    const write = connection.prepare(`UPDATE duroxide_history SET event = ? ${where}`);
-    write.run(event.slice(0, -10), instanceId);
-    return () => void write.run(event, instanceId);
+    const write = connection.prepare(`UPDATE duroxide_history SET event_data = ? ${where}`);
+    write.run(event_data.slice(0, -10), instanceId);
+    return () => void write.run(event_data, instanceId);
   }
 
   factsOf<T extends FactType>(type: T): Extract<Fact, { type: T }>[] {

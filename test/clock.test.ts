@@ -1,0 +1,28 @@
+import { afterEach, describe, expect, test, vi } from "vitest";
+import { systemClock } from "../src/clock.js";
+
+describe("the system's clock", () => {
+  afterEach(() => {
+    vi.restoreAllMocks();
+  });
+
+  test("tells the wall clock's time", () => {
+    expect(Math.abs(systemClock.now() - Date.now())).toBeLessThanOrEqual(1);
+  });
+
+  test("goes on at its own pace when the wall clock is set back", async () => {
+    const before = systemClock.now();
+    vi.spyOn(Date, "now").mockReturnValue(before - 3_600_000);
+
+    const after = systemClock.now();
+    expect(after).toBeGreaterThanOrEqual(before);
+    await new Promise<void>((resolve) => systemClock.setTimer(5, resolve));
+    expect(systemClock.now()).toBeGreaterThan(after);
+  });
+
+  test("follows the wall clock when that is set forward", () => {
+    const later = Date.now() + 5_000;
+    vi.spyOn(Date, "now").mockReturnValue(later);
+    expect(systemClock.now()).toBeGreaterThanOrEqual(later - 1);
+  });
+});
