@@ -236,6 +236,22 @@ describe("the limit of sessions", () => {
   });
 });
 
+describe("room for sessions that appears again", () => {
+  test("is noticed by the slot that owns the session, whichever it is", async () => {
+    const { bench, startWorker, schedule, end, begun } = await openBench();
+    startWorker({ options: { workerConcurrency: 3, maxSessionsPerRuntime: 1 } });
+    await schedule([1, "a"], [2, "b"]);
+    await bench.clock.advance(200);
+    await end(1); // Its slot owns session a, and waits without sessions as soon as b takes the only room.
+    await bench.clock.advance(200);
+    expect(begun()).toEqual([1, 2]);
+    await end(2);
+    await schedule([3, "a"]);
+
+    expect(begun()).toEqual([1, 2, 3]);
+  });
+});
+
 describe("a session tracker", () => {
   test("counts activities by session", () => {
     const tracker = new SessionTracker(2);
