@@ -4,6 +4,8 @@
 //   D2. An execution is kept warm only after its turn was committed; whatever else happens, it is forgotten.
 //   D3. Facts are told after the commit. Activities of this process that a turn cancelled hear of it then, too.
 //   D4. After `stopFetching` no new turn is begun: what a late fetch still brings is given back, uncounted.
+//   D5. What cannot be committed for a reason that may pass is given back uncounted, with pauses that grow until the store
+//       takes something again: an outage of any length fails no instance.
 
 import { setMaxListeners } from "node:events";
 import { messageOf, ProviderError, unreachable } from "../errors.js";
@@ -29,6 +31,8 @@ export class OrchestrationDispatcher {
   readonly #warm: WarmInstances;
   readonly #turn: OrchestrationTurn;
   readonly #stopping = new AbortController();
+  /** Turns in a row, of any instance, that could not be committed for a reason that may pass. */
+  #storeFailures = 0;
   #drained: Promise<void> = Promise.resolve();
 
   constructor(services: RuntimeServices, hooks: OrchestrationDispatcherHooks) {
@@ -133,6 +137,7 @@ export class OrchestrationDispatcher {
   #committed(held: HeldOrchestrationItem, decision: Commit, durationMs: number): void {
     const { emit } = this.#services;
     const { commit, turn, live, facts } = decision;
+    this.#storeFailures = 0;
     if (live !== null) this.#warm.put(live); // D2
     if (commit.cancelledActivities.length > 0) this.#hooks.onActivitiesCancelled(commit.cancelledActivities); // D3
     if (turn !== null) {
@@ -151,11 +156,13 @@ export class OrchestrationDispatcher {
     this.#services.emit({ type: "turn-abandoned", instanceId: item.instance, why, attempt, delayMs, message });
   }
 
-  /** A store that is full or out of reach may be so for hours, and the instance is not to blame: no attempt counts. */
+  /** D5: a store that is full or out of reach may be so for hours, and no instance is to blame. */
   #storeFailed(attempt: number, error: unknown): Abandon {
-    const delayMs = unregisteredDelayMs(this.#services.options.unregisteredBackoff, attempt);
-    const countsAttempt = !(error instanceof ProviderError && error.retryable);
-    return { kind: "abandon", why: "store-failed", message: messageOf(error), delayMs, countsAttempt };
+    const isPassing = error instanceof ProviderError && error.retryable;
+    if (isPassing) this.#storeFailures += 1;
+    const failures = isPassing ? this.#storeFailures : attempt;
+    const delayMs = unregisteredDelayMs(this.#services.options.unregisteredBackoff, failures);
+    return { kind: "abandon", why: "store-failed", message: messageOf(error), delayMs, countsAttempt: !isPassing };
   }
 }
 

@@ -13,7 +13,13 @@ import { encodeEvent } from "../history/codec.js";
 import { type ErrorDetails, nondeterminism } from "../history/error-details.js";
 import type { ParentLink } from "../history/work-item.js";
 import type { Fact, OrchestrationRef } from "../observer.js";
-import type { LockedOrchestrationItem, OrchestrationItem, SemVerRange, TurnCommit } from "../provider/provider.js";
+import type {
+  InstanceStatus,
+  LockedOrchestrationItem,
+  OrchestrationItem,
+  SemVerRange,
+  TurnCommit,
+} from "../provider/provider.js";
 import { ExecutionLedger } from "./execution-ledger.js";
 import { type ExecutionStart, startedPayload } from "./execution-start.js";
 import { failedTurn } from "./failed-turn.js";
@@ -204,8 +210,9 @@ export class OrchestrationTurn {
   async #wakeToFail({ instanceId: instance, executionId }: OrchestrationRef, reason: string): Promise<void> {
     const { provider } = this.#services;
     try {
-      const status = await provider.getInstanceStatus(instance);
-      if (status !== null && status.executionId !== executionId) return;
+      const stored = await provider.getInstanceStatus(instance);
+      const isOver = stored !== null && (stored.executionId !== executionId || !isOpen(stored.status));
+      if (isOver) return; // Neither its successor nor anybody else is to blame.
       await provider.enqueueForOrchestrator({ type: "CancelInstance", instance, reason });
     } catch {
       // The store's trouble is told by the store's own fact. Any other message makes the next turn just as well.
@@ -282,6 +289,10 @@ export class OrchestrationTurn {
     const facts = [unreadableEnded(item, details)];
     return withPoisonFact({ kind: "commit", commit, facts, turn: null, live: null }, item.instance, details);
   }
+}
+
+function isOpen(status: InstanceStatus["status"]): boolean {
+  return status === "Pending" || status === "Running";
 }
 
 /** Whether the execution in memory stands exactly where the store does. */

@@ -1,9 +1,13 @@
 // What does not exist, and what exists already.
 
-import { describe, expect, test } from "vitest";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { Client } from "../../src/client/client.js";
 import { activity, orchestration } from "../../src/define.js";
 import { AlreadyExistsError } from "../../src/errors.js";
+import { SqliteProvider } from "../../src/providers/sqlite/index.js";
 import { expectRefused, STORES, World } from "./bad-input-world.js";
 
 const v1 = orchestration({ name: "Checkout", version: "1.0.0" }, async () => "v1");
@@ -154,4 +158,20 @@ describe.each(STORES)("on the %s store", (_, open) => {
       await world.expectNothingWritten();
     });
   });
+});
+
+test("twenty starts at once over two connections to one file have one winner too", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "duroxide-starts-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  await using first = await SqliteProvider.open(join(folder, "app.db"));
+  await using second = await SqliteProvider.open(join(folder, "app.db"));
+  const clients = [new Client(first), new Client(second)];
+  const starts = await Promise.allSettled(
+    Array.from({ length: 20 }, (_, n) => clients[n % 2]!.start("Any", { instanceId: "i", input: n, ifExists: "fail" })),
+  );
+
+  const codes = starts.map((start) => (start.status === "rejected" ? (start.reason as { code: string }).code : "won"));
+  expect(codes.sort()).toEqual([...Array(19).fill("DUROXIDE_ALREADY_EXISTS"), "won"]);
+  const fetched = await second.fetchOrchestrationItem({ lockTimeoutMs: 1_000 });
+  expect(fetched?.item.messages.length).toBe(1);
 });

@@ -24,6 +24,8 @@ const QUARTER_HOUR_MS = 900_000;
 const STEPS = 5;
 const CHAINS = 20;
 const PAYLOAD_CHARS = 20_000;
+const LETTERS = 80_000;
+const MiB = 1_048_576;
 
 /** How many chains are still to come to their third step, and what keeps them there. */
 let held: { chains: number; readonly until: Promise<unknown> } = { chains: 0, until: Promise.resolve() };
@@ -47,11 +49,13 @@ const chain = orchestration("Chain", async (ctx, number: number) => {
 });
 const marksOf = (number: number): string[] => Array.from({ length: STEPS }, (_, step) => `${number}/${step}`);
 
-/** Runs to the first wait, and after the event to its end. */
+const length = activity("Length", async (_ctx, text: string) => text.length);
+
+/** Runs to its wait; what the event brings is small, and what it then asks for is large. */
 const twoSteps = orchestration("TwoSteps", async (ctx) => {
-  await ctx.scheduleActivity(produce, { chain: 0, step: 0 });
   ctx.setCustomStatus("waiting");
-  return ctx.waitForEvent<string>("go");
+  const letters = await ctx.waitForEvent<number>("go");
+  return ctx.scheduleActivity(length, "x".repeat(letters));
 });
 
 describe("a history that cannot be read", () => {
@@ -61,9 +65,9 @@ describe("a history that cannot be read", () => {
     await shop.spoil("sick");
     const { client, runtime } = await shop.open();
 
-    await client.raiseEvent("sick", "go", "better");
-    await client.raiseEvent("healthy", "go", "well");
-    expect(await shop.settled(client.getHandle("healthy").result())).toBe("well");
+    await client.raiseEvent("sick", "go", 1);
+    await client.raiseEvent("healthy", "go", 2);
+    expect(await shop.settled(client.getHandle("healthy").result())).toBe(2);
     expect(await client.getStatus("sick")).toMatchObject({ status: "Running" });
     const sick = await shop.settled(client.waitForOrchestration("sick"));
 
@@ -90,46 +94,80 @@ describe("a history that cannot be read", () => {
     await shop.waitingInstances("sick");
     const repair = await shop.spoil("sick");
     const { client } = await shop.open();
-    await client.raiseEvent("sick", "go", "better");
+    await client.raiseEvent("sick", "go", 1);
     await shop.clock.advance(5_000);
     expect(shop.factsOf("turn-abandoned").length).toBeGreaterThan(0);
     repair();
 
-    expect(await shop.settled(client.getHandle("sick").result())).toBe("better");
+    expect(await shop.settled(client.getHandle("sick").result())).toBe(1);
     expectValidHistory(await client.readHistory("sick"));
   });
 });
 
 describe("a full disk", () => {
-  test("pauses what runs for as long as it takes, and loses nothing", async () => {
+  const fewSlots = { orchestrationConcurrency: 2, workerConcurrency: 2 };
+
+  /** Longer than all attempts together take. */
+  const pass = (shop: Shop): Promise<void> => shop.clock.advance(QUARTER_HOUR_MS);
+
+  async function expectPaused(shop: Shop, handles: readonly OrchestrationHandle[], operation: string): Promise<void> {
+    const stands = (await Promise.all(handles.map((handle) => handle.status()))).map(({ status }) => status);
+    expect(stands.filter((status) => status === "Failed")).toEqual([]);
+    expect(stands.filter((status) => status !== "Completed").length).toBeGreaterThan(0);
+    expect(shop.failedCalls(operation).length).toBeGreaterThan(20);
+    expect(shop.storeErrors()).toEqual([expect.stringMatching(/^disk full: .* cannot grow\. Free space or raise/)]);
+  }
+
+  test("pauses activities whose results do not fit, for as long as it takes, and loses nothing", async () => {
     const shop = new Shop();
-    const limited = await shop.open(
-      { maxDatabaseBytes: 1_048_576 },
-      { orchestrationConcurrency: 2, workerConcurrency: 2 },
-    );
-    const accepted: OrchestrationHandle<string[]>[] = [];
-    const refused: unknown[] = [];
+    const limited = await shop.open({ maxDatabaseBytes: MiB }, fewSlots);
+    const handles: OrchestrationHandle<string[]>[] = [];
     for (let number = 0; number < CHAINS; number += 1) {
-      const start = limited.client.start(chain, { instanceId: `chain-${number}`, input: number });
-      await shop.settled(start).then(
-        (handle) => accepted.push(handle),
-        (error: unknown) => refused.push(error),
-      );
+      handles.push(await limited.client.start(chain, { instanceId: `chain-${number}`, input: number }));
     }
-    await shop.clock.advance(QUARTER_HOUR_MS);
-
-    const before = await Promise.all(accepted.map((handle) => handle.status()));
-    expect(before.filter(({ status }) => status === "Failed")).toEqual([]);
-    expect(before.some(({ status }) => status === "Running" || status === "Pending")).toBe(true);
-    expect(shop.storeErrors()).toContainEqual(expect.stringMatching(/disk full: .* cannot grow\. Free space or raise/));
-    for (const error of refused) expect(error).toMatchObject({ name: "ProviderError", kind: "transient" });
-
+    await pass(shop);
+    await expectPaused(shop, handles, "ack_work_item");
     await shop.close(limited);
+
     const { client } = await shop.open();
-    const results = accepted.map(({ instanceId }) => shop.settled(client.getHandle(chain, instanceId).result()));
-    const numbers = accepted.map(({ instanceId }) => Number(instanceId.split("-")[1]));
-    expect(await Promise.all(results)).toEqual(numbers.map(marksOf));
-    for (const { instanceId } of accepted) expectValidHistory(await client.readHistory(instanceId));
+    const results = handles.map(({ instanceId }) => shop.settled(client.getHandle(chain, instanceId).result()));
+    expect(await Promise.all(results)).toEqual(handles.map((_, number) => marksOf(number)));
+    for (const { instanceId } of handles) expectValidHistory(await client.readHistory(instanceId));
+  });
+
+  test("pauses orchestrations whose turns do not fit, for as long as it takes, and loses nothing", async () => {
+    const shop = new Shop();
+    const ids = Array.from({ length: CHAINS }, (_, number) => `two-${number}`);
+    await shop.waitingInstances(...ids);
+    const limited = await shop.open({ maxDatabaseBytes: MiB }, fewSlots);
+    for (const id of ids) await limited.client.raiseEvent(id, "go", LETTERS);
+    await pass(shop);
+    await expectPaused(
+      shop,
+      ids.map((id) => limited.client.getHandle(id)),
+      "ack_orchestration_item",
+    );
+    await shop.close(limited);
+
+    const { client } = await shop.open();
+    const results = ids.map((id) => shop.settled(client.getHandle(id).result()));
+    expect(await Promise.all(results)).toEqual(ids.map(() => LETTERS));
+    for (const id of ids) expectValidHistory(await client.readHistory(id));
+  });
+
+  test("refuses what is new, and the client is told that nothing was written", async () => {
+    const shop = new Shop();
+    const { client } = await shop.open({ maxDatabaseBytes: MiB });
+    const tooLarge = { instanceId: "large", input: "x".repeat(2 * MiB) };
+
+    await expect(client.start("Chain", tooLarge)).rejects.toMatchObject({
+      name: "ProviderError",
+      kind: "transient",
+      message: expect.stringMatching(/^enqueueForOrchestrator: disk full: .* cannot grow\. Free space or raise/),
+    });
+    expect(await client.getStatus("large")).toEqual({ status: "NotFound" });
+    const small = await client.start(chain, { input: 1 });
+    expect(await shop.settled(small.result())).toEqual(marksOf(1));
   });
 });
 
@@ -151,10 +189,7 @@ describe("a file that another process keeps locked", () => {
     expect(await holder.line()).toBe("locked");
     isLocked.abort();
     await expect(client.start(chain, { input: 0 })).rejects.toMatchObject({ name: "ProviderError", kind: "transient" });
-    const failedAcks = (): number =>
-      shop.factsOf("provider-call").filter(({ error, operation }) => error !== null && operation === "ack_work_item")
-        .length;
-    await shop.until(() => failedAcks() >= 4 * CHAINS);
+    await shop.until(() => shop.failedCalls("ack_work_item").length >= 4 * CHAINS);
     holder.send("let go");
     expect(await holder.line()).toBe("released");
 
@@ -202,7 +237,7 @@ class Shop {
     const runtime = await Runtime.start({
       provider,
       orchestrations: [chain, twoSteps],
-      activities: [produce],
+      activities: [produce, length],
       observers: [(fact) => this.#note(fact)],
       ...time,
       ...options,
@@ -250,14 +285,16 @@ class Shop {
     return this.facts.filter((fact): fact is Extract<Fact, { type: T }> => fact.type === type);
   }
 
-  /** What the store said when it failed, each text once; lost locks, which are nobody's trouble, apart. */
+  /** What the store said when it failed, each text once; a lost lock is nobody's trouble. */
   storeErrors(): string[] {
-    const errors = this.factsOf("provider-call").flatMap(({ error }) =>
-      error instanceof ProviderError ? [error] : [],
-    );
-    return [
-      ...new Set(errors.filter(({ kind }) => kind !== "lock-lost").map(({ message }) => message.replace(/^\w+: /, ""))),
-    ];
+    const texts = this.failedCalls().map(({ message }) => message.replace(/^\w+: /, ""));
+    return [...new Set(texts)];
+  }
+
+  failedCalls(operation?: string): ProviderError[] {
+    return this.factsOf("provider-call")
+      .filter((call) => operation === undefined || call.operation === operation)
+      .flatMap(({ error }) => (error instanceof ProviderError && error.kind !== "lock-lost" ? [error] : []));
   }
 
   /** Resolves when it is true: looked at after every fact. */

@@ -273,6 +273,16 @@ function useAll(ctx) {
   ctx.trace.info("from nowhere");
 }
 
+/** By instance: what its first execution was handed, once for each replay. */
+const leftBehind = new Map();
+
+/** Uses what the execution before has left behind, and gives that time to take effect. */
+const haunt = activity("Haunt", async ({ instanceId }) => {
+  for (const ctx of leftBehind.get(instanceId)) useAll(ctx);
+  await pause(20);
+  return "done";
+});
+
 const strayContexts = {
   "ctx in timer callback": {
     run: async (ctx) => {
@@ -295,6 +305,15 @@ const strayContexts = {
       return "done";
     },
     aftermath: () => afterTheEnd.promise,
+  },
+  "ctx of an execution that is over": {
+    activities: [haunt],
+    run: async (ctx) => {
+      if (ctx.executionId === 2) return ctx.scheduleActivity(haunt);
+      leftBehind.set(ctx.instanceId, [...(leftBehind.get(ctx.instanceId) ?? []), ctx]);
+      await ctx.scheduleActivity(echo, 1);
+      return ctx.continueAsNew();
+    },
   },
   "ctx in helper that outlives": {
     run: async (ctx) => {

@@ -28,6 +28,7 @@ function observe(fact) {
   if (fact.type === "rejection-kept") kept.set(fact.instanceId, [...(kept.get(fact.instanceId) ?? []), fact.message]);
   if (fact.type === "turn-committed") turns.set(fact.ref.instanceId, (turns.get(fact.ref.instanceId) ?? 0) + 1);
   if (fact.type === "activity-started") facts.add(`${fact.type}: ${fact.ref.activityName}`);
+  if (fact.type === "turn-abandoned") facts.add(`${fact.type}: ${fact.why}`);
   for (const waiter of waiters) waiter();
 }
 

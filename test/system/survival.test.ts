@@ -94,7 +94,7 @@ describe.each([
     });
 
     test("has not had a loop fail, nor a turn given up, nor anything poisoned", () => {
-      const troubles = ["loop-failed", "turn-abandoned", "orchestration-poisoned", "activity-poisoned"];
+      const troubles = ["loop-failed", "turn-abandoned: store-failed", "orchestration-poisoned", "activity-poisoned"];
       expect(last.facts.filter((fact) => troubles.includes(fact))).toEqual([]);
     });
 
@@ -191,9 +191,12 @@ describe.each([
       expectEnding(name, failedForAwaiting);
     });
 
-    test.each(["ctx after return", "ctx in helper that outlives"])("does nothing after the end: %s", (name) => {
-      expectEnding(name, completed("done"));
-    });
+    test.each(["ctx after return", "ctx of an execution that is over", "ctx in helper that outlives"])(
+      "does nothing after the end: %s",
+      (name) => {
+        expectEnding(name, completed("done"));
+      },
+    );
   });
 
   describe("an orchestration may return", () => {
