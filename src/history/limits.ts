@@ -69,6 +69,9 @@ export function checkName(name: unknown, what: string): string {
   return checkText(name, what, MAX_NAME_BYTES);
 }
 
+/** `major.minor.patch`, each an exact integer. */
+export const VERSION = /^(0|[1-9]\d{0,14})\.(0|[1-9]\d{0,14})\.(0|[1-9]\d{0,14})$/;
+
 /**
  * Returns the version of an orchestration when some registry can have it.
  *
@@ -76,7 +79,7 @@ export function checkName(name: unknown, what: string): string {
  */
 export function checkVersion(version: unknown, what: string): string {
   const checked = checkName(version, what);
-  if (/^(?:(?:0|[1-9]\d{0,14})(?:\.|$)){3}(?<!\.)$/.test(checked)) return checked;
+  if (VERSION.test(checked)) return checked;
   throw refused(what, `${JSON.stringify(checked)} is no version`, 'pass three numbers such as "1.2.3"');
 }
 

@@ -211,8 +211,7 @@ export class OrchestrationTurn {
     const { provider } = this.#services;
     try {
       const stored = await provider.getInstanceStatus(instance);
-      const isOver = stored !== null && (stored.executionId !== executionId || !isOpen(stored.status));
-      if (isOver) return; // Neither its successor nor anybody else is to blame.
+      if (stored !== null && hasEnded(stored, executionId)) return; // Its successor is not to blame.
       await provider.enqueueForOrchestrator({ type: "CancelInstance", instance, reason });
     } catch {
       // The store's trouble is told by the store's own fact. Any other message makes the next turn just as well.
@@ -291,8 +290,10 @@ export class OrchestrationTurn {
   }
 }
 
-function isOpen(status: InstanceStatus["status"]): boolean {
-  return status === "Pending" || status === "Running";
+/** Whether the store knows of the end of this execution. One that it has not heard of yet is just beginning. */
+function hasEnded(stored: InstanceStatus, executionId: number): boolean {
+  if (stored.executionId !== executionId) return stored.executionId > executionId;
+  return stored.status !== "Pending" && stored.status !== "Running";
 }
 
 /** Whether the execution in memory stands exactly where the store does. */

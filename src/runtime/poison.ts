@@ -20,8 +20,7 @@ export function poisonDetails(
   obstacle: string | null,
 ): ErrorDetails {
   const { instance } = item;
-  const batch = `[${item.messages.map(encodeWorkItem).join(",")}]`;
-  const message = obstacle === null ? batch : `${obstacle} Messages: ${batch}`;
+  const message = obstacle ?? `[${item.messages.map(encodeWorkItem).join(",")}]`;
   return poison(attempts, { type: "Orchestration", instance, executionId }, message);
 }
 

@@ -3,13 +3,12 @@
 // Pre-releases and build metadata are refused. Versions here are pins, not ranges: an execution keeps the one it started
 // with, stores compare three numbers, and an order that hangs on a suffix would only surprise.
 
+import { VERSION } from "../history/limits.js";
 import type { SemVer, SemVerRange } from "../provider/provider.js";
-
-const PATTERN = /^(0|[1-9]\d{0,14})\.(0|[1-9]\d{0,14})\.(0|[1-9]\d{0,14})$/;
 
 /** Null for anything but `major.minor.patch`. */
 export function parseSemVer(text: string): SemVer | null {
-  const match = PATTERN.exec(text);
+  const match = VERSION.exec(text);
   if (match === null) return null;
   return { major: Number(match[1]), minor: Number(match[2]), patch: Number(match[3]) };
 }

@@ -234,12 +234,11 @@ function poisonDetails(
   obstacle: string | null,
 ): ErrorDetails {
   const { instance, executionId, name, id } = item;
-  const work = encodeWorkItem(item);
   return {
     category: "poison",
     attemptCount,
     maxAttempts,
     messageType: { type: "Activity", instance, executionId, activityName: name, activityId: id },
-    message: obstacle === null ? work : `${obstacle} Message: ${work}`,
+    message: obstacle ?? encodeWorkItem(item),
   };
 }

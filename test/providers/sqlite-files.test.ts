@@ -707,7 +707,7 @@ describe("options", () => {
     ["a negative timeout", { busyTimeoutMs: -1 }, "option 'busyTimeoutMs' must be an integer from 0"],
     ["a fractional poll", { crossProcessPollMs: 0.5 }, "option 'crossProcessPollMs' must be an integer from 0"],
     ["too little space", { maxDatabaseBytes: 1_000 }, "option 'maxDatabaseBytes' must be an integer from 1048576"],
-    ["no clock", { clock: 7 }, "option 'clock' must be an object"],
+    ["no clock", { clock: {} as never }, "option 'clock' must be a clock with now() and setTimer()"],
     ["no source of ids", { newId: "id" }, "option 'newId' must be a function"],
   ])("with %s are refused", async (_, options, message) => {
     const opened = SqliteProvider.open(":memory:", options);

@@ -91,7 +91,12 @@ function boot(file: string): Promise<ChildProcess> {
   const program = fileURLToPath(new URL("./chain-worker.mjs", import.meta.url));
   const child = fork(program, [file, JSON.stringify(SETTINGS)], { stdio: "ignore", execArgv: [] });
   return new Promise((resolve, reject) => {
-    child.once("message", () => resolve(child));
+    const fail = (code: number | null): void => reject(new Error(`a worker ended before it was ready: code ${code}`));
+    child.once("exit", fail);
     child.once("error", reject);
+    child.once("message", () => {
+      child.off("exit", fail);
+      resolve(child);
+    });
   });
 }

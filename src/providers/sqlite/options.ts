@@ -3,7 +3,7 @@
 import { randomUUID } from "node:crypto";
 import { type Clock, systemClock } from "../../clock.js";
 import { InvalidOptionsError } from "../../errors.js";
-import { checkOptions, integerBetween, isFunction, isObject, oneOf } from "../../options.js";
+import { checkOptions, integerBetween, isClock, isFunction, oneOf } from "../../options.js";
 
 /** What a commit survives. `full`: a power cut. `process-crash`: the end of the process, but not a power cut. */
 export type SqliteDurability = "full" | "process-crash";
@@ -60,14 +60,15 @@ const SMALLEST_DATABASE_BYTES = 1_048_576;
 /** @throws InvalidOptionsError */
 export function resolveOptions(file: unknown, options: SqliteOptions | undefined): SqliteSettings {
   if (typeof file !== "string" || file === "") {
-    throw new InvalidOptionsError(`SqliteProvider.open: the file must be a path or ":memory:", not ${String(file)}.`);
+    const what = file === "" ? "an empty text" : typeof file;
+    throw new InvalidOptionsError(`SqliteProvider.open: the file must be a path or ":memory:", not ${what}.`);
   }
   checkOptions("SqliteProvider.open", options, {
     durability: oneOf("full", "process-crash"),
     busyTimeoutMs: integerBetween(0, LONGEST_WAIT_MS),
     crossProcessPollMs: integerBetween(0, LONGEST_WAIT_MS),
     maxDatabaseBytes: integerBetween(SMALLEST_DATABASE_BYTES, Number.MAX_SAFE_INTEGER),
-    clock: isObject,
+    clock: isClock,
     newId: isFunction,
     onWarning: isFunction,
   });
