@@ -118,7 +118,7 @@ export const DEFAULT_RUNTIME_OPTIONS: ResolvedRuntimeOptions = Object.freeze({
   workerNodeId: null,
   /** Tags mean special workers: whoever did not ask for such work does not get it. */
   tagFilter: Object.freeze({ kind: "default-only" }),
-  /** Tens of thousands of small instances, and no burden for a small container. */
+  /** Some thousands of small instances, at about 9 KB each, and no burden for a small container. */
   warmCacheBytes: 64 * MiB,
   limits: DEFAULT_LIMITS,
   versionPolicies: Object.freeze({}),

@@ -43,7 +43,7 @@ export const SQLITE_DEFAULTS: SqliteSettings = Object.freeze({
   durability: "full",
   /** Longer than a checkpoint of another process takes on a slow disk, shorter than the locks of a turn. */
   busyTimeoutMs: 5_000,
-  /** Twenty looks a second at a counter in shared memory are not measurable; 50 ms are not noticeable. */
+  /** A look is one at a counter in shared memory: cheap, twenty times a second. 50 ms are not noticeable. */
   crossProcessPollMs: 50,
   /** The disk is the limit. */
   maxDatabaseBytes: null,
