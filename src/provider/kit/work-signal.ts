@@ -6,6 +6,7 @@
 //   S4. A wake is a hint. Whoever is woken looks for itself, and waits again if there is nothing.
 //   S5. Whoever is woken and gives up instead of looking passes the wake on.
 //   S6. There is a timer only while somebody polls: whoever comes later looks first, and nobody keeps a process alive.
+//   S7. When all are woken, none is always the first to look: what the first cannot use, another one gets soon.
 
 import type { Clock, Timer } from "../../clock.js";
 
@@ -23,6 +24,9 @@ export interface LongPoll<T> {
   /** When the next row becomes eligible by the passing of time alone (delay or lock expiry); null: none is known. */
   readonly nextDueAt: () => Promise<number | null> | number | null;
 }
+
+/** They wait again in the order in which they looked. Turned by this part of a circle, time after time, each comes first. */
+const GOLDEN_RATIO = 0.618_033_988_749_895;
 
 export class WorkSignal {
   readonly #clock: Clock;
@@ -42,13 +46,21 @@ export class WorkSignal {
     this.#generation += 1;
     for (const waiters of this.#groups.values()) {
       let left = count;
-      for (const waiter of waiters) {
+      for (const waiter of this.#inOrder(waiters, count)) {
         if (left <= 0) break;
         left -= 1;
         waiters.delete(waiter);
         waiter.wake();
       }
     }
+  }
+
+  /** Those to be woken: oldest first; but where all of them are, one time this one and one time that one begins (S7). */
+  #inOrder(waiters: ReadonlySet<Waiter>, count: number): Iterable<Waiter> {
+    if (count < waiters.size) return waiters;
+    const all = [...waiters];
+    const first = Math.floor(all.length * GOLDEN_RATIO);
+    return [...all.slice(first), ...all.slice(0, first)];
   }
 
   /** There may be work at `timeMs`. */
