@@ -1,6 +1,8 @@
 import { defineConfig } from "vitest/config";
+import { mutantLoader } from "./test/provider-tests/mutants/mutant-loader.js";
 
 export default defineConfig({
+  plugins: [mutantLoader()],
   test: {
     include: ["test/**/*.test.ts"],
     testTimeout: 30_000,

@@ -18,6 +18,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   runtime: ["engine", "provider", "client", "history"],
   "providers/memory": ["provider", "history"],
   "providers/sqlite": ["provider", "history"],
+  "provider-tests": ["provider", "client", "runtime", "history", "testing", "providers/memory", "providers/sqlite"],
   testing: ["engine", "provider", "client", "runtime", "history", "providers/memory", "providers/sqlite"],
 };
 

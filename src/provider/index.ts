@@ -9,6 +9,8 @@ export type { ErrorDetails } from "../history/error-details.js";
 export type { Event, EventOf, EventPayload, EventType } from "../history/event.js";
 export type { ActivityExecute, OrchestratorItem, WorkItem } from "../history/work-item.js";
 export { isStartLike, targetInstance } from "../history/work-item.js";
+export type * from "./admin.js";
+export { completeAdmin, type HistoryReader } from "./kit/complete-admin.js";
 export { InstanceWatchers } from "./kit/instance-watchers.js";
 export * from "./kit/refusals.js";
 export type { LongPoll } from "./kit/work-signal.js";

@@ -16,6 +16,7 @@
 import type { Event } from "../history/event.js";
 import type { KvEntry } from "../history/kv-entry.js";
 import type { ActivityExecute, OrchestratorItem } from "../history/work-item.js";
+import type { ProviderAdmin } from "./admin.js";
 
 export type { KvEntry };
 
@@ -252,6 +253,8 @@ export interface Provider extends AsyncDisposable {
   getKvAllValues(instance: string): Promise<ReadonlyMap<string, string>>;
   getInstanceStats(instance: string): Promise<InstanceStats | null>;
 
+  /** Null: the store offers no management. */
+  readonly admin: ProviderAdmin | null;
   /** Null: the runtime polls with backoff. */
   readonly wake: WakeSource | null;
 }

@@ -8,6 +8,7 @@ import { messageOf } from "../../errors.js";
 import type { Event } from "../../history/event.js";
 import type { ActivityExecute, OrchestratorItem } from "../../history/work-item.js";
 import type { Fact } from "../../observer.js";
+import type { ProviderAdmin } from "../admin.js";
 import type {
   AbandonOptions,
   EnqueueOptions,
@@ -56,6 +57,10 @@ class InstrumentedProvider implements Provider {
 
   get version(): string {
     return this.#inner.version;
+  }
+
+  get admin(): ProviderAdmin | null {
+    return this.#inner.admin;
   }
 
   get wake(): WakeSource | null {

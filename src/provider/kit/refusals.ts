@@ -35,3 +35,21 @@ export function lockLost(operation: string, lockToken: string): ProviderError {
   const message = `Invalid lock token '${lockToken}': unknown, expired or taken over. Nothing was written; fetch again.`;
   return new ProviderError("lock-lost", operation, message);
 }
+
+export function instanceNotFound(operation: string, instance: string): ProviderError {
+  return new ProviderError("not-found", operation, `Instance '${instance}' not found.`);
+}
+
+export function executionNotFound(operation: string, instance: string, executionId: number): ProviderError {
+  return new ProviderError("not-found", operation, `Execution ${executionId} of instance '${instance}' not found.`);
+}
+
+export function stillRunning(operation: string, instance: string): ProviderError {
+  const message = `Instance '${instance}' is still running. Cancel it and wait for its end, or use force.`;
+  return new ProviderError("still-running", operation, message);
+}
+
+export function wouldOrphan(operation: string, child: string, parent: string): ProviderError {
+  const message = `'${child}' is a child of '${parent}' and would be an orphan; delete the whole tree. Nothing was deleted.`;
+  return new ProviderError("orphans", operation, message);
+}

@@ -17,6 +17,7 @@ import type { Event } from "../../history/event.js";
 import type { ActivityExecute, OrchestratorItem } from "../../history/work-item.js";
 import { isStartLike, targetInstance } from "../../history/work-item.js";
 import { checkOptions, isClock, isFunction } from "../../options.js";
+import type { ProviderAdmin } from "../../provider/admin.js";
 import { InstanceWatchers } from "../../provider/kit/instance-watchers.js";
 import {
   checkCompletion,
@@ -71,6 +72,7 @@ interface Candidate {
 export class MemoryProvider implements Provider {
   readonly name = "memory";
   readonly version = "0.1.0";
+  readonly admin: ProviderAdmin | null = null;
 
   readonly #clock: Clock;
   readonly #newId: () => string;

@@ -12,6 +12,7 @@
 import type { Event } from "../../history/event.js";
 import type { ActivityExecute, OrchestratorItem } from "../../history/work-item.js";
 import { isStartLike } from "../../history/work-item.js";
+import type { ProviderAdmin } from "../../provider/admin.js";
 import { InstanceWatchers } from "../../provider/kit/instance-watchers.js";
 import { checkCompletion, checkOrchestratorItem, checkWorkerItem } from "../../provider/kit/refusals.js";
 import { WorkSignal } from "../../provider/kit/work-signal.js";
@@ -74,6 +75,7 @@ interface Search<T> {
 export class SqliteProvider implements Provider {
   readonly name = "sqlite";
   readonly version = "0.1.0";
+  readonly admin: ProviderAdmin | null = null;
   readonly wake: WakeSource;
 
   readonly #database: Database;

@@ -1,0 +1,15 @@
+// duroxide-ts/provider-tests/node-test — the validation suite as tests of Node's own runner, one test a case.
+
+import { describe, test } from "node:test";
+import { describeWith } from "./describe-with.js";
+import type { ProviderFactory } from "./provider-case.js";
+
+/**
+ * Describes the whole suite for one provider. Call it in a file that `node --test` runs.
+ *
+ * @example
+ * describeProvider("my store", { open: async ({ clock }) => ({ provider: await MyProvider.open({ clock }) }) });
+ */
+export function describeProvider(name: string, factory: ProviderFactory): void {
+  describeWith({ describe, test }, name, factory);
+}

@@ -1,0 +1,136 @@
+// provider/kit/complete-admin.ts — the operations of management that are made of others, the same for every store.
+//
+//   C1. Nothing here is atomic but the store's own operations: a tree that grows while it is read is refused by the
+//       store ("orphans"), and read again.
+
+import { ProviderError } from "../../errors.js";
+import type { Event } from "../../history/event.js";
+import type { AdminStore, DeleteResult, InstanceTree, ProviderAdmin, PruneResult } from "../admin.js";
+
+/** How often a tree may have grown between two looks before we say so. */
+const MOST_LOOKS_AT_A_TREE = 10;
+
+const NOTHING_DELETED: DeleteResult = {
+  instancesDeleted: 0,
+  executionsDeleted: 0,
+  eventsDeleted: 0,
+  queueMessagesDeleted: 0,
+};
+
+const NOTHING_PRUNED: PruneResult = { instancesProcessed: 0, executionsDeleted: 0, eventsDeleted: 0 };
+
+/** What the reading half of a provider adds to management. */
+export interface HistoryReader {
+  read(instance: string): Promise<readonly Event[]>;
+  readWithExecution(instance: string, executionId: number): Promise<readonly Event[]>;
+}
+
+/** Everything that operators may ask, from what a store answers. */
+export function completeAdmin(store: AdminStore, reader: HistoryReader): ProviderAdmin {
+  async function getInstanceTree(instance: string): Promise<InstanceTree> {
+    await store.getParentId(instance); // not found?
+    return { rootId: instance, allIds: await withDescendants(store, instance) };
+  }
+
+  async function deleteTree(root: string, force: boolean): Promise<DeleteResult> {
+    for (let look = 1; ; look += 1) {
+      try {
+        return await store.deleteInstancesAtomic(await withDescendants(store, root), force);
+      } catch (error) {
+        if (!isKind(error, "orphans") || look === MOST_LOOKS_AT_A_TREE) throw error; // C1
+      }
+    }
+  }
+
+  return {
+    listInstances: () => store.listInstances(),
+    listInstancesByStatus: (status) => store.listInstancesByStatus(status),
+    listExecutions: (instance) => store.listExecutions(instance),
+    latestExecutionId: (instance) => store.latestExecutionId(instance),
+    getInstanceInfo: (instance) => store.getInstanceInfo(instance),
+    getExecutionInfo: (instance, executionId) => store.getExecutionInfo(instance, executionId),
+    getSystemMetrics: () => store.getSystemMetrics(),
+    getQueueDepths: () => store.getQueueDepths(),
+    listChildren: (instance) => store.listChildren(instance),
+    getParentId: (instance) => store.getParentId(instance),
+    deleteInstancesAtomic: (instances, force) => store.deleteInstancesAtomic(instances, force),
+    pruneExecutions: (instance, options) => store.pruneExecutions(instance, options),
+    readHistory: (instance) => reader.read(instance),
+    readHistoryWithExecutionId: (instance, executionId) => reader.readWithExecution(instance, executionId),
+    getInstanceTree,
+
+    async deleteInstance(instance, force) {
+      const parent = await store.getParentId(instance);
+      if (parent !== null) {
+        const advice = `'${instance}' is a sub-orchestration of '${parent}'; delete the root of its tree instead.`;
+        throw new ProviderError("sub-orchestration", "deleteInstance", advice);
+      }
+      return deleteTree(instance, force);
+    },
+
+    async deleteInstanceBulk(filter) {
+      let total = NOTHING_DELETED;
+      for (const root of await store.selectInstances(filter, "ended-roots")) {
+        total = addDeleted(total, await deleteTree(root, true));
+      }
+      return total;
+    },
+
+    async pruneExecutionsBulk(filter, options) {
+      let total = NOTHING_PRUNED;
+      for (const instance of await store.selectInstances(filter, "any")) {
+        total = addPruned(total, await pruneUnlessGone(store, instance, options));
+      }
+      return total;
+    },
+  };
+}
+
+/** The instance itself, then its children, then theirs. */
+async function withDescendants(store: AdminStore, root: string): Promise<readonly string[]> {
+  const all = [root];
+  const seen = new Set(all);
+  for (const parent of all) {
+    for (const child of await store.listChildren(parent)) {
+      if (seen.has(child)) continue;
+      seen.add(child);
+      all.push(child);
+    }
+  }
+  return all;
+}
+
+/** Between the choice and its turn somebody may have deleted it. */
+async function pruneUnlessGone(
+  store: AdminStore,
+  instance: string,
+  options: Parameters<AdminStore["pruneExecutions"]>[1],
+): Promise<PruneResult> {
+  try {
+    return await store.pruneExecutions(instance, options);
+  } catch (error) {
+    if (isKind(error, "not-found")) return NOTHING_PRUNED;
+    throw error;
+  }
+}
+
+function isKind(error: unknown, kind: ProviderError["kind"]): boolean {
+  return error instanceof ProviderError && error.kind === kind;
+}
+
+function addDeleted(a: DeleteResult, b: DeleteResult): DeleteResult {
+  return {
+    instancesDeleted: a.instancesDeleted + b.instancesDeleted,
+    executionsDeleted: a.executionsDeleted + b.executionsDeleted,
+    eventsDeleted: a.eventsDeleted + b.eventsDeleted,
+    queueMessagesDeleted: a.queueMessagesDeleted + b.queueMessagesDeleted,
+  };
+}
+
+function addPruned(a: PruneResult, b: PruneResult): PruneResult {
+  return {
+    instancesProcessed: a.instancesProcessed + b.instancesProcessed,
+    executionsDeleted: a.executionsDeleted + b.executionsDeleted,
+    eventsDeleted: a.eventsDeleted + b.eventsDeleted,
+  };
+}
