@@ -3,11 +3,11 @@ import { ProviderError } from "../../src/errors.js";
 import { type Fact, ObserverStream } from "../../src/observer.js";
 import { instrument } from "../../src/provider/kit/instrumented-provider.js";
 import type { Provider } from "../../src/provider/provider.js";
+import { act, done, start } from "../../src/provider-tests/builders.js";
+import { create, fetchWork, LONG_LOCK_MS } from "../../src/provider-tests/steps.js";
 import { MemoryProvider } from "../../src/providers/memory/index.js";
 import { VirtualClock } from "../../src/testing/virtual-clock.js";
-import { act, done, start } from "../providers/contract/builders.js";
 import { describeProviderContract } from "../providers/contract/index.js";
-import { create, fetchWork, LONG_LOCK_MS } from "../providers/contract/steps.js";
 
 function openInstrumented() {
   const clock = new VirtualClock();

@@ -7,8 +7,6 @@ import { ProviderError } from "../../src/errors.js";
 import type { Event } from "../../src/history/event.js";
 import type { OrchestratorItem } from "../../src/history/work-item.js";
 import type { FetchWorkOptions, Provider, TurnCommit } from "../../src/provider/provider.js";
-import { MemoryProvider } from "../../src/providers/memory/index.js";
-import { SqliteProvider } from "../../src/providers/sqlite/index.js";
 import {
   act,
   cancel,
@@ -28,7 +26,9 @@ import {
   supports,
   timer,
   turn,
-} from "./contract/builders.js";
+} from "../../src/provider-tests/builders.js";
+import { MemoryProvider } from "../../src/providers/memory/index.js";
+import { SqliteProvider } from "../../src/providers/sqlite/index.js";
 
 const INSTANCES = ["a", "b", "c"];
 

@@ -1,7 +1,7 @@
 // Takes everything that both queues of a file have, as fast as it can, and says what it got.
 
+import { NAMED, started, turn } from "../../src/provider-tests/builders.js";
 import { SqliteProvider } from "../../src/providers/sqlite/index.js";
-import { NAMED, started, turn } from "./contract/builders.js";
 import { nextLine } from "./sqlite-line.js";
 
 const provider = await SqliteProvider.open(process.argv[2]!, { durability: "process-crash", busyTimeoutMs: 60_000 });

@@ -5,14 +5,6 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { type Clock, systemClock } from "../../src/clock.js";
 import { InvalidOptionsError } from "../../src/errors.js";
 import type { StartOrchestration } from "../../src/history/work-item.js";
-import { type DriverSources, loadDriver } from "../../src/providers/sqlite/driver.js";
-import * as fetchOrchestration from "../../src/providers/sqlite/fetch-orchestration.js";
-import * as history from "../../src/providers/sqlite/history.js";
-import { type SqliteOptions, SqliteProvider } from "../../src/providers/sqlite/index.js";
-import * as orchestratorQueue from "../../src/providers/sqlite/orchestrator-queue.js";
-import * as sessions from "../../src/providers/sqlite/sessions.js";
-import * as workerQueue from "../../src/providers/sqlite/worker-queue.js";
-import { VirtualClock } from "../../src/testing/virtual-clock.js";
 import {
   act,
   done,
@@ -26,8 +18,24 @@ import {
   statusSet,
   timer,
   turn,
-} from "./contract/builders.js";
-import { commitNext, create, fetchTurn, fetchWork, runTurn, takeTurn, takeWork } from "./contract/steps.js";
+} from "../../src/provider-tests/builders.js";
+import {
+  commitNext,
+  create,
+  fetchTurn,
+  fetchWork,
+  runTurn,
+  takeTurn,
+  takeWork,
+} from "../../src/provider-tests/steps.js";
+import { type DriverSources, loadDriver } from "../../src/providers/sqlite/driver.js";
+import * as fetchOrchestration from "../../src/providers/sqlite/fetch-orchestration.js";
+import * as history from "../../src/providers/sqlite/history.js";
+import { type SqliteOptions, SqliteProvider } from "../../src/providers/sqlite/index.js";
+import * as orchestratorQueue from "../../src/providers/sqlite/orchestrator-queue.js";
+import * as sessions from "../../src/providers/sqlite/sessions.js";
+import * as workerQueue from "../../src/providers/sqlite/worker-queue.js";
+import { VirtualClock } from "../../src/testing/virtual-clock.js";
 import { ChildProgram } from "./sqlite-child.js";
 import { openConnection } from "./sqlite-connection.js";
 

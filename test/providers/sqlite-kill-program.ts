@@ -1,7 +1,7 @@
 // Writes to a file, and is killed as soon as it has been told that everything is written.
 
+import { kvSet, NAMED, start, started, turn } from "../../src/provider-tests/builders.js";
 import { SqliteProvider } from "../../src/providers/sqlite/index.js";
-import { kvSet, NAMED, start, started, turn } from "./contract/builders.js";
 
 const provider = await SqliteProvider.open(process.argv[2]!);
 await provider.enqueueForOrchestrator(start("killed"));

@@ -2,8 +2,8 @@ import { describe, expect, test } from "vitest";
 import { activity } from "../../src/define.js";
 import { ProviderError } from "../../src/errors.js";
 import type { Provider } from "../../src/provider/provider.js";
+import { act } from "../../src/provider-tests/builders.js";
 import { SessionKeeper, SessionTracker } from "../../src/runtime/sessions.js";
-import { act } from "../providers/contract/builders.js";
 import { Bench, Gate, replacing, type WorkerSetup } from "./worker-bench.js";
 
 /** Who ran what, in order. */

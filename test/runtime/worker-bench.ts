@@ -6,13 +6,13 @@ import { type ActivityDefinition, activity } from "../../src/define.js";
 import type { OrchestratorItem } from "../../src/history/work-item.js";
 import { type Fact, type FactType, type Observer, ObserverStream } from "../../src/observer.js";
 import type { Provider, ScheduledId } from "../../src/provider/provider.js";
+import { create, fetchTurn, runTurn } from "../../src/provider-tests/steps.js";
 import { MemoryProvider } from "../../src/providers/memory/index.js";
 import { type RuntimeOptions, resolveRuntimeOptions } from "../../src/runtime/options.js";
 import { Registry } from "../../src/runtime/registry.js";
 import type { RuntimeServices } from "../../src/runtime/services.js";
 import { WorkerDispatcher } from "../../src/runtime/worker-dispatcher.js";
 import { VirtualClock } from "../../src/testing/virtual-clock.js";
-import { create, fetchTurn, runTurn } from "../providers/contract/steps.js";
 
 export interface WorkerSetup {
   readonly name?: string;

@@ -5,9 +5,9 @@ import { ActivityCancelledError, ProviderError } from "../../src/errors.js";
 import { decodeWorkItem } from "../../src/history/codec.js";
 import type { OrchestratorItem } from "../../src/history/work-item.js";
 import type { AbandonOptions, LockedWorkItem } from "../../src/provider/provider.js";
+import { act } from "../../src/provider-tests/builders.js";
+import { fetchWork } from "../../src/provider-tests/steps.js";
 import type { ActivityContext } from "../../src/runtime/activity-context.js";
-import { act } from "../providers/contract/builders.js";
-import { fetchWork } from "../providers/contract/steps.js";
 import { Bench, Gate, replacing } from "./worker-bench.js";
 
 const DAY_MS = 86_400_000;

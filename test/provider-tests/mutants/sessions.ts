@@ -1,0 +1,3 @@
+import type { Mutant } from "./mutant.js";
+
+export const SESSIONS: readonly Mutant[] = [];
