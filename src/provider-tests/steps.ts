@@ -1,6 +1,8 @@
 // provider-tests/steps.ts — the moves that nearly every case makes: fetch with the usual options, create, poke.
 
 import type {
+  ExecutionMetadata,
+  ExecutionStatus,
   FetchOrchestrationOptions,
   FetchWorkOptions,
   LockedOrchestrationItem,
@@ -77,4 +79,28 @@ export async function continueExecution(provider: Provider, instance: string, ne
   await provider.enqueueForOrchestrator(continueAsNew(instance));
   const events = [started(instance, { executionId: next })];
   await commitNext(provider, instance, { executionId: next, events, metadata: NAMED });
+}
+
+/** Starts the instance and ends it in the same turn: completed, where the metadata does not say otherwise. */
+export async function createEnded(
+  provider: Provider,
+  instance: string,
+  metadata: ExecutionMetadata = {},
+): Promise<void> {
+  await create(provider, instance, { metadata: { ...NAMED, status: "Completed", output: "done", ...metadata } });
+}
+
+/** An instance with executions 1 to `count`, one event each: all continued as new but the last, which has this status. */
+export async function createExecutions(
+  provider: Provider,
+  instance: string,
+  count: number,
+  last: ExecutionStatus = "Completed",
+): Promise<void> {
+  for (let executionId = 1; executionId <= count; executionId += 1) {
+    const status = executionId < count ? "ContinuedAsNew" : last;
+    await provider.enqueueForOrchestrator(executionId === 1 ? start(instance) : continueAsNew(instance));
+    const events = [started(instance, { executionId })];
+    await commitNext(provider, instance, { executionId, events, metadata: { ...NAMED, status } });
+  }
 }

@@ -1,9 +1,124 @@
 // cases/wake.ts — whoever watches an instance hears of its commits.
+//
+// A wake is a hint: it may be late, doubled or about nothing. So the cases wait for the first one, and never count them.
 
+import { start } from "../builders.js";
+import type { CaseContext } from "../case-context.js";
 import type { Category } from "../provider-case.js";
+import { create, runTurn } from "../steps.js";
 
 export const wake: Category = {
   name: "wake",
   about: "Whoever watches an instance hears of its commits.",
-  cases: [],
+  cases: [
+    {
+      id: "watcher_hears_of_commits",
+      promise: "Whoever watches an instance hears of its first turn, and of every later one",
+      async run(t) {
+        const { wake, provider } = await t.open();
+        const watcher = new Watcher();
+        wake.watchInstance("a", watcher.listener);
+        await create(provider, "a");
+        await watcher.hears(t, "the wake after the first turn");
+        await watcher.rest(t);
+        await runTurn(provider, "a");
+        await watcher.hears(t, "the wake after the second turn");
+      },
+    },
+    {
+      id: "watcher_hears_of_a_queued_start",
+      promise: "Whoever watches an instance that nobody has started hears of its start",
+      async run(t) {
+        const { wake, provider } = await t.open();
+        const watcher = new Watcher();
+        wake.watchInstance("a", watcher.listener);
+        await provider.enqueueForOrchestrator(start("a"));
+        await watcher.hears(t, "the wake after the start was queued");
+      },
+    },
+    {
+      id: "watcher_finds_the_new_state",
+      promise: "Whoever looks when it is woken finds what was committed",
+      async run(t) {
+        const { wake, provider } = await t.open();
+        await create(provider, "a");
+        const found = new Promise<void>((resolve, reject) => {
+          const look = async () => {
+            if ((await provider.getInstanceStatus("a"))?.output === "done") resolve();
+          };
+          wake.watchInstance("a", () => void look().catch(reject));
+        });
+        await runTurn(provider, "a", { metadata: { status: "Completed", output: "done" } });
+        await t.soon(found, "a look after a wake that finds the output");
+        t.matches(await provider.getInstanceStatus("a"), { status: "Completed", output: "done" }, "the status");
+      },
+    },
+    {
+      id: "watcher_that_stopped_hears_nothing",
+      promise: "Whoever has stopped to watch hears nothing more; to stop twice does nothing",
+      async run(t) {
+        const { wake, provider } = await t.open();
+        const [stopped, other] = [new Watcher(), new Watcher()];
+        const stop = wake.watchInstance("a", stopped.listener);
+        wake.watchInstance("a", other.listener);
+        await create(provider, "a");
+        await stopped.hears(t, "the wake before it stops");
+
+        stop();
+        stop();
+        const heard = stopped.count;
+        await other.rest(t);
+        await runTurn(provider, "a");
+        await other.hears(t, "the wake of another one that still watches the instance");
+        await other.rest(t);
+        t.equal(stopped.count, heard, "the wakes that the one has heard that stopped");
+      },
+    },
+    {
+      id: "watcher_hears_of_another_process",
+      promise: "Whoever watches an instance hears of what another process commits to it",
+      async run(t) {
+        const store = await t.open();
+        const { wake } = store;
+        const other = await store.openAnother();
+        const watcher = new Watcher();
+        wake.watchInstance("a", watcher.listener);
+        await watcher.rest(t);
+        await create(other, "a");
+        await t.wait(t.lockMs);
+        await watcher.hears(t, "the wake after the other process's commit");
+        t.matches(await store.provider.getInstanceStatus("a"), { status: "Running" }, "the status that it then finds");
+      },
+    },
+  ],
 };
+
+/** Someone who watches an instance. */
+class Watcher {
+  /** All wakes so far. */
+  count = 0;
+  #hasHeard = false;
+  #tell = (): void => {};
+
+  readonly listener = (): void => {
+    this.count += 1;
+    this.#hasHeard = true;
+    this.#tell();
+  };
+
+  /** Waits for a wake since the last `rest`. */
+  async hears(t: CaseContext, what: string): Promise<void> {
+    const heard = new Promise<void>((resolve) => {
+      this.#tell = resolve;
+      if (this.#hasHeard) resolve();
+    });
+    await t.soon(heard, what);
+    t.ok(this.#hasHeard, what);
+  }
+
+  /** Lets all that is on its way arrive, and forgets it. */
+  async rest(t: CaseContext): Promise<void> {
+    await t.isPending(new Promise(() => {}));
+    this.#hasHeard = false;
+  }
+}

@@ -1,3 +1,109 @@
 import type { Mutant } from "./mutant.js";
 
-export const DELETION: readonly Mutant[] = [];
+export const DELETION: readonly Mutant[] = [
+  {
+    name: "a deletion leaves the lock",
+    category: "deletion",
+    caughtBy: "force_delete_prevents_ack_recreation",
+    store: "sqlite",
+    patches: [{ file: "deletion.ts", find: "tx.db.run(deleteLocks, these);", replace: "" }],
+  },
+  {
+    name: "a deletion leaves the lock in memory",
+    category: "deletion",
+    caughtBy: "force_delete_prevents_ack_recreation",
+    store: "memory",
+    patches: [
+      {
+        file: "memory-provider.ts",
+        find: `      this.#unlock(instance);
+      this.#schedule.remove(instance);`,
+        replace: "      this.#schedule.remove(instance);",
+      },
+    ],
+  },
+  {
+    name: "a deletion leaves the activities",
+    category: "deletion",
+    caughtBy: "stale_activity_after_delete_recreate",
+    store: "sqlite",
+    patches: [{ file: "deletion.ts", find: "tx.db.run(deleteActivities, these)", replace: "0" }],
+  },
+  {
+    name: "a deletion leaves the messages",
+    category: "deletion",
+    caughtBy: "delete_takes_messages",
+    store: "sqlite",
+    patches: [{ file: "deletion.ts", find: "tx.db.run(deleteMessages, these)", replace: "0" }],
+  },
+  {
+    name: "a deletion leaves the values of the current execution",
+    category: "deletion",
+    caughtBy: "delete_frees_the_id",
+    store: "sqlite",
+    patches: [{ file: "deletion.ts", find: "tx.db.run(deleteKvDelta, these);", replace: "" }],
+  },
+  {
+    name: "a forced deletion leaves orphans",
+    category: "deletion",
+    caughtBy: "delete_instances_atomic_orphan_detection",
+    store: "sqlite",
+    patches: [
+      {
+        file: "deletion.ts",
+        find: "  checkNoOrphans(tx, these);",
+        replace: "  if (!force) checkNoOrphans(tx, these);",
+      },
+    ],
+  },
+  {
+    name: "a deletion counts the ids that it was given",
+    category: "deletion",
+    caughtBy: "delete_instances_atomic_nothing",
+    store: "memory",
+    patches: [
+      { file: "memory-admin.ts", find: "instancesDeleted: doomed.length", replace: "instancesDeleted: ids.length" },
+    ],
+  },
+  {
+    name: "a deletion removes one after the other until it is refused",
+    category: "deletion",
+    caughtBy: "delete_instances_atomic_force",
+    store: "memory",
+    patches: [
+      {
+        file: "memory-admin.ts",
+        find: "throw wouldOrphan(operation, orphan, instance.id);",
+        replace: `throw wouldOrphan(operation, orphan, instance.id);
+      this.#store.forget([instance]);`,
+      },
+    ],
+  },
+  {
+    name: "a deletion takes what waits for an instance that is not known",
+    category: "deletion",
+    caughtBy: "delete_instances_atomic_ignores_unknown",
+    store: "sqlite",
+    patches: [
+      {
+        file: "deletion.ts",
+        find: "const these = JSON.stringify(known);",
+        replace: "const these = toColumnList(instances);",
+      },
+    ],
+  },
+  {
+    name: "a deletion ends all sessions",
+    category: "deletion",
+    caughtBy: "delete_leaves_sessions",
+    store: "sqlite",
+    patches: [
+      {
+        file: "deletion.ts",
+        find: "tx.db.run(deleteKvStore, these);",
+        replace: `tx.db.run(deleteKvStore, these);
+  tx.db.run("DELETE FROM duroxide_sessions");`,
+      },
+    ],
+  },
+];

@@ -1,3 +1,118 @@
 import type { Mutant } from "./mutant.js";
 
-export const LOCK_EXPIRATION: readonly Mutant[] = [];
+export const LOCK_EXPIRATION: readonly Mutant[] = [
+  {
+    name: "an ack knows its token, but does not look at the end of its lock",
+    category: "lock_expiration",
+    caughtBy: "orchestration_ack_fails_after_lock_expiry",
+    store: "sqlite",
+    patches: [
+      {
+        file: "orchestrator-queue.ts",
+        find: "DELETE FROM duroxide_instance_locks WHERE lock_token = ? AND locked_until > ?",
+        replace: "DELETE FROM duroxide_instance_locks WHERE lock_token = ? AND ? > 0",
+      },
+    ],
+  },
+  {
+    name: "the completion of an activity is taken after the end of its lock",
+    category: "lock_expiration",
+    caughtBy: "worker_ack_fails_after_lock_expiry",
+    store: "sqlite",
+    patches: [
+      {
+        file: "worker-queue.ts",
+        find: "DELETE FROM duroxide_worker_queue WHERE lock_token = ? AND held_until > ?",
+        replace: "DELETE FROM duroxide_worker_queue WHERE lock_token = ? AND ? > 0",
+      },
+    ],
+  },
+  {
+    name: "a renewal counts in whole seconds",
+    category: "lock_expiration",
+    caughtBy: "renewal_counts_in_milliseconds",
+    store: "sqlite",
+    patches: [
+      {
+        file: "orchestrator-queue.ts",
+        find: "tx.db.run(renewLiveLock, tx.timeIn(extendForMs)",
+        replace: "tx.db.run(renewLiveLock, tx.timeIn(Math.trunc(extendForMs / 1000) * 1000)",
+      },
+    ],
+  },
+  {
+    name: "a renewal counts from the end of the lock instead of from now",
+    category: "lock_expiration",
+    caughtBy: "orchestration_lock_renewal_extends_timeout",
+    store: "memory",
+    patches: [
+      {
+        file: "memory-provider.ts",
+        find: "lock.lockedUntil = now + extendForMs;",
+        replace: "lock.lockedUntil += extendForMs;",
+      },
+    ],
+  },
+  {
+    name: "an expired lock of an activity can be renewed",
+    category: "lock_expiration",
+    caughtBy: "worker_lock_renewal_after_expiration",
+    store: "memory",
+    patches: [
+      {
+        file: "memory-provider.ts",
+        find: `const row = this.#requireWorkLock("renewWorkItemLock", lockToken, now);`,
+        replace: `const row = this.#requireWorkLock("renewWorkItemLock", lockToken, 0);`,
+      },
+    ],
+  },
+  {
+    name: "whoever was taken over can still give the instance away",
+    category: "lock_expiration",
+    caughtBy: "taken_over_lock_cannot_be_abandoned",
+    store: "memory",
+    patches: [
+      {
+        file: "memory-provider.ts",
+        find: "    this.#unlock(instance); // an expired lock, whose token must not be honoured any more\n",
+        replace: "",
+      },
+    ],
+  },
+  {
+    name: "a delayed abandon hides its own messages, and later ones overtake them",
+    category: "lock_expiration",
+    caughtBy: "delayed_abandon_keeps_later_arrivals_in_order",
+    store: "memory",
+    patches: [
+      {
+        file: "memory-provider.ts",
+        find: "if (delayMs > 0) instance.lock = { token: this.#newId(), lockedUntil: now + delayMs, batch: [] };",
+        replace: `if (delayMs > 0) {
+      for (const message of batch) {
+        instance.messages.remove(message);
+        instance.messages.add({ ...message, visibleAt: now + delayMs });
+      }
+    }`,
+      },
+    ],
+  },
+  {
+    name: "an abandon puts the messages at the end of the queue",
+    category: "lock_expiration",
+    caughtBy: "abandoned_instance_keeps_the_order_of_its_messages",
+    store: "memory",
+    patches: [
+      {
+        file: "memory-provider.ts",
+        find: "    this.#unlock(instance);\n    const { delayMs = 0 } = options;",
+        replace: `    this.#unlock(instance);
+    for (const message of batch) {
+      instance.messages.remove(message);
+      instance.messages.add({ ...message, dueAt: now });
+    }
+    const { delayMs = 0 } = options;`,
+      },
+    ],
+  },
+];

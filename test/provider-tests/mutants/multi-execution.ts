@@ -1,3 +1,66 @@
 import type { Mutant } from "./mutant.js";
 
-export const MULTI_EXECUTION: readonly Mutant[] = [];
+export const MULTI_EXECUTION: readonly Mutant[] = [
+  {
+    name: "a history holds the earlier executions as well",
+    category: "multi_execution",
+    caughtBy: "execution_isolation",
+    store: "sqlite",
+    patches: [
+      {
+        file: "history.ts",
+        find: "AND execution_id = ? AND event_id >= ?",
+        replace: "AND execution_id <= ? AND event_id >= ?",
+      },
+    ],
+  },
+  {
+    name: "a read gives the first execution",
+    category: "multi_execution",
+    caughtBy: "latest_execution_detection",
+    store: "sqlite",
+    patches: [{ file: "history.ts", find: "MAX(execution_id)", replace: "MIN(execution_id)" }],
+  },
+  {
+    name: "a late turn takes the current execution back",
+    category: "multi_execution",
+    caughtBy: "current_execution_never_goes_back",
+    store: "memory",
+    patches: [
+      {
+        file: "instance-record.ts",
+        find: "Math.max(this.row.currentExecutionId, executionId)",
+        replace: "executionId",
+      },
+    ],
+  },
+  {
+    name: "a turn without a name does not begin an execution",
+    category: "multi_execution",
+    caughtBy: "nameless_turn_begins_execution",
+    store: "sqlite",
+    patches: [
+      {
+        file: "instances.ts",
+        find: `    tx.db.run(advanceInstance, executionId, tx.now, instanceId);
+`,
+        replace: "",
+      },
+    ],
+  },
+  {
+    name: "the execution that a start speaks of is the current one",
+    category: "multi_execution",
+    caughtBy: "execution_id_sequencing",
+    store: "memory",
+    patches: [
+      {
+        file: "memory-provider.ts",
+        find: `    executionId: instance.currentExecutionId,
+    history:`,
+        replace: `    executionId: batch.find(({ item }) => item.executionId > 1)?.item.executionId ?? instance.currentExecutionId,
+    history:`,
+      },
+    ],
+  },
+];

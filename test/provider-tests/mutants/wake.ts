@@ -1,3 +1,29 @@
 import type { Mutant } from "./mutant.js";
 
-export const WAKE: readonly Mutant[] = [];
+export const WAKE: readonly Mutant[] = [
+  {
+    name: "whoever stops to watch goes on hearing",
+    category: "wake",
+    caughtBy: "watcher_that_stopped_hears_nothing",
+    store: "sqlite",
+    patches: [{ file: "sqlite-provider.ts", find: "      unwatch();\n", replace: "" }],
+  },
+  {
+    name: "watchers hear of a turn before it is committed",
+    category: "wake",
+    caughtBy: "watcher_finds_the_new_state",
+    store: "memory",
+    patches: [
+      {
+        file: "memory-provider.ts",
+        find: "    // From here on nothing can fail (P1).",
+        replace: "    this.#watchers.changed(instance.id);",
+      },
+      {
+        file: "memory-provider.ts",
+        find: "for (const id of new Set([instance.id, ...started])) this.#watchers.changed(id);",
+        replace: "for (const id of new Set(started)) this.#watchers.changed(id);",
+      },
+    ],
+  },
+];
