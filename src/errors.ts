@@ -12,6 +12,14 @@ export type ErrorCode =
   | "DUROXIDE_PROVIDER"
   | "DUROXIDE_CODEC"
   | "DUROXIDE_ALREADY_EXISTS"
+  /** The provider offers no management. */
+  | "DUROXIDE_MANAGEMENT_NOT_AVAILABLE"
+  /** The store knows no such instance or execution. */
+  | "DUROXIDE_NOT_FOUND"
+  /** What runs is deleted by force only. */
+  | "DUROXIDE_STILL_RUNNING"
+  /** A sub-orchestration is deleted with its root only. */
+  | "DUROXIDE_SUB_ORCHESTRATION"
   | "DUROXIDE_TIMEOUT"
   | "DUROXIDE_ABORTED"
   | "DUROXIDE_ORCHESTRATION_FAILED"
@@ -59,6 +67,59 @@ export class AlreadyExistsError extends DuroxideError {
   readonly code = "DUROXIDE_ALREADY_EXISTS";
   constructor(readonly instanceId: string) {
     super(`Instance '${instanceId}' exists already. Choose another instanceId, or start with ifExists: "use".`);
+  }
+}
+
+/** The provider offers no management: instances run on it, but nobody can list, delete or prune them through it. */
+export class ManagementNotAvailableError extends DuroxideError {
+  override readonly name = "ManagementNotAvailableError";
+  readonly code = "DUROXIDE_MANAGEMENT_NOT_AVAILABLE";
+  constructor(readonly providerName: string) {
+    super(`The provider '${providerName}' offers no management. Ask hasManagementCapability() first, or use another.`);
+  }
+}
+
+/** The store knows no such instance, or no such execution of it. An instance is known from its first turn on. */
+export class InstanceNotFoundError extends DuroxideError {
+  override readonly name = "InstanceNotFoundError";
+  readonly code = "DUROXIDE_NOT_FOUND";
+  constructor(
+    readonly instanceId: string,
+    /** Null where the instance as a whole was asked for. */
+    readonly executionId: number | null = null,
+    options?: ErrorOptions,
+  ) {
+    super(
+      executionId === null
+        ? `Instance '${instanceId}' not found. Check the id; an instance is known from its first turn on.`
+        : `Execution ${executionId} of instance '${instanceId}' not found. listExecutions tells which there are.`,
+      options,
+    );
+  }
+}
+
+/** The instance or one of its descendants still runs, so it was not deleted. `cause` names the one. */
+export class InstanceStillRunningError extends DuroxideError {
+  override readonly name = "InstanceStillRunningError";
+  readonly code = "DUROXIDE_STILL_RUNNING";
+  constructor(
+    readonly instanceId: string,
+    options?: ErrorOptions,
+  ) {
+    const remedy = "Cancel it and wait for its end, or delete it with force: true.";
+    super(`Instance '${instanceId}', or a sub-orchestration of it, is still running. ${remedy}`, options);
+  }
+}
+
+/** The instance is a sub-orchestration, so it cannot be deleted by itself. */
+export class SubOrchestrationError extends DuroxideError {
+  override readonly name = "SubOrchestrationError";
+  readonly code = "DUROXIDE_SUB_ORCHESTRATION";
+  constructor(
+    readonly instanceId: string,
+    options?: ErrorOptions,
+  ) {
+    super(`Instance '${instanceId}' is a sub-orchestration. Delete the root of its tree instead.`, options);
   }
 }
 

@@ -3,6 +3,7 @@
 export type * from "./client/client.js";
 export { Client } from "./client/client.js";
 export { OrchestrationHandle } from "./client/handle.js";
+export type { DeleteOptions } from "./client/management.js";
 export type { Clock, Timer } from "./clock.js";
 export type * from "./define.js";
 export { activity, event, orchestration } from "./define.js";
@@ -15,7 +16,18 @@ export type { Event, EventOf, EventPayload, EventType } from "./history/event.js
 export type { Limits } from "./history/limits.js";
 export { DEFAULT_LIMITS } from "./history/limits.js";
 export type { ActivityRef, Fact, FactType, InstanceRef, Observer, OrchestrationRef } from "./observer.js";
-export type { Provider, TagFilter } from "./provider/provider.js";
+export type {
+  DeleteResult,
+  ExecutionInfo,
+  InstanceFilter,
+  InstanceInfo,
+  InstanceTree,
+  PruneOptions,
+  PruneResult,
+  QueueDepths,
+  SystemMetrics,
+} from "./provider/admin.js";
+export type { ExecutionStatus, InstanceStats, Provider, TagFilter } from "./provider/provider.js";
 export type { ActivityContext, ActivityTrace } from "./runtime/activity-context.js";
 export type { LogRecord } from "./runtime/log.js";
 export { formatLogLine, logTo } from "./runtime/log.js";

@@ -1,4 +1,5 @@
 // client/client.ts — starts instances, talks to them and waits for them, from any process that reaches the store.
+// What operators ask stands in management.ts.
 //
 //   C1. A client keeps no state but its provider: any number of them may exist, and none needs closing.
 //   C2. Every write is one message in the orchestrator queue, durable when the call resolves. Nothing waits for a turn.
@@ -21,6 +22,7 @@ import { isProvider } from "../provider/is-provider.js";
 import type { Provider } from "../provider/provider.js";
 import { validateAsync } from "../schema.js";
 import { OrchestrationHandle } from "./handle.js";
+import { checkExecutionId, Management } from "./management.js";
 import { type EndedStatus, isEnded, type KnownStatus, knownStatus, type OrchestrationStatus } from "./status.js";
 import { WAIT_OPTION_CHECKS, type Waiting, type WaitOptions, waitUntil } from "./wait.js";
 
@@ -90,7 +92,8 @@ const STATUS_CHANGE_OPTION_CHECKS = {
 };
 
 /**
- * Starts orchestrations, sends them events, reads where they stand and waits for them.
+ * Starts orchestrations, sends them events, reads where they stand and waits for them; lists, deletes and prunes them
+ * where the provider offers management.
  *
  * Needs nothing but the provider: no runtime, no worker code. What it writes survives a crash as soon as the call
  * resolves.
@@ -101,7 +104,7 @@ const STATUS_CHANGE_OPTION_CHECKS = {
  * const handle = await client.start(checkout, { instanceId: "order-1", input: order });
  * const receipt = await handle.result();
  */
-export class Client {
+export class Client extends Management {
   readonly #provider: Provider;
   readonly #newId: () => string;
   readonly #waiting: Waiting;
@@ -110,6 +113,7 @@ export class Client {
     const wrong = isProvider(provider);
     if (wrong !== null) throw new InvalidOptionsError(`new Client: the provider ${wrong}.`);
     checkOptions("new Client", options, CLIENT_OPTION_CHECKS);
+    super(provider);
     this.#provider = provider;
     this.#newId = options.newId ?? randomUUID;
     this.#waiting = {
@@ -347,14 +351,13 @@ export class Client {
   /**
    * The events of one execution in order, by default of the latest. Empty where there are none.
    *
+   * @throws DUROXIDE_INVALID_INPUT for a bad id, or an execution id that is no integer from 1 up
    * @throws DUROXIDE_PROVIDER if the store fails, or holds events that cannot be decoded (kind "corrupt")
    */
   async readHistory(instanceId: string, executionId?: number): Promise<readonly Event[]> {
     const instance = checkInstanceId(instanceId);
     if (executionId === undefined) return this.#provider.read(instance);
-    if (!Number.isSafeInteger(executionId))
-      throw new InvalidInputError("execution id: an integer from 1 up is expected.");
-    return this.#provider.readWithExecution(instance, executionId);
+    return this.#provider.readWithExecution(instance, checkExecutionId(executionId));
   }
 }
 

@@ -2,8 +2,10 @@
 
 import type { EventDefinition, Schema } from "../define.js";
 import { OrchestrationFailedError } from "../errors.js";
+import type { DeleteResult } from "../provider/admin.js";
 import { validateAsync } from "../schema.js";
 import type { Client, DataArguments, StatusChangeOptions } from "./client.js";
+import type { DeleteOptions } from "./management.js";
 import type { KnownStatus, OrchestrationStatus } from "./status.js";
 import type { WaitOptions } from "./wait.js";
 
@@ -61,6 +63,11 @@ export class OrchestrationHandle<O = unknown> {
   /** As `Client.cancel`. */
   cancel(reason?: string): Promise<void> {
     return this.#client.cancel(this.instanceId, reason);
+  }
+
+  /** As `Client.deleteInstance`. */
+  delete(options?: DeleteOptions): Promise<DeleteResult> {
+    return this.#client.deleteInstance(this.instanceId, options);
   }
 
   /** As `Client.getKvValue`. */

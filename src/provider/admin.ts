@@ -4,7 +4,8 @@
 //   A2. Removal is atomic, leaves no child without its parent, and takes the lock along: whoever works on a removed
 //       instance cannot commit any more.
 //   A3. The current execution and a running one are never pruned.
-//   A4. A tree is deleted by its root.
+//   A4. A tree is deleted by its root. A child whose parent is gone counts as a root: its start was queued when the
+//       parent was deleted.
 
 import type { Event } from "../history/event.js";
 import type { ExecutionStatus } from "./provider.js";
@@ -71,6 +72,9 @@ export interface InstanceFilter {
   readonly limit?: number;
 }
 
+/** A filter whose limit is known: what a store is asked with. */
+export type BulkFilter = InstanceFilter & { readonly limit: number };
+
 /** Which executions go. All conditions must hold; the current one and running ones stay whatever they say. */
 export interface PruneOptions {
   /** Keeps the newest ones, the current among them. Absent, 0 and 1 mean the same: only the current one. */
@@ -135,7 +139,7 @@ export interface AdminStore {
    */
   pruneExecutions(instance: string, options: PruneOptions): Promise<PruneResult>;
   /** The instances that a bulk operation is about, oldest first, no more than the filter's limit. */
-  selectInstances(filter: InstanceFilter, scope: BulkScope): Promise<readonly string[]>;
+  selectInstances(filter: BulkFilter, scope: BulkScope): Promise<readonly string[]>;
 }
 
 /** What operators ask of a store. Optional in a provider: a runtime does not need it. */

@@ -12,6 +12,7 @@ export { isStartLike, targetInstance } from "../history/work-item.js";
 export type * from "./admin.js";
 export { completeAdmin, type HistoryReader } from "./kit/complete-admin.js";
 export { InstanceWatchers } from "./kit/instance-watchers.js";
+export { type ProviderOperation, ProviderWrapper } from "./kit/provider-wrapper.js";
 export * from "./kit/refusals.js";
 export type { LongPoll } from "./kit/work-signal.js";
 export { WorkSignal } from "./kit/work-signal.js";

@@ -2,13 +2,27 @@
 //
 //   C1. Nothing here is atomic but the store's own operations: a tree that grows while it is read is refused by the
 //       store ("orphans"), and read again.
+//   C2. What cannot be right is refused before the store is asked, and the store is told every default.
 
 import { ProviderError } from "../../errors.js";
 import type { Event } from "../../history/event.js";
-import type { AdminStore, DeleteResult, InstanceTree, ProviderAdmin, PruneResult } from "../admin.js";
+import type {
+  AdminStore,
+  BulkFilter,
+  DeleteResult,
+  InstanceFilter,
+  InstanceTree,
+  ProviderAdmin,
+  PruneOptions,
+  PruneResult,
+} from "../admin.js";
+import { checkInstanceFilter, checkPruneOptions } from "./refusals.js";
 
 /** How often a tree may have grown between two looks before we say so. */
 const MOST_LOOKS_AT_A_TREE = 10;
+
+/** Enough for housekeeping that runs every few minutes; what is left over waits for the next time. */
+const DEFAULT_BULK_LIMIT = 1_000;
 
 const NOTHING_DELETED: DeleteResult = {
   instancesDeleted: 0,
@@ -54,14 +68,13 @@ export function completeAdmin(store: AdminStore, reader: HistoryReader): Provide
     listChildren: (instance) => store.listChildren(instance),
     getParentId: (instance) => store.getParentId(instance),
     deleteInstancesAtomic: (instances, force) => store.deleteInstancesAtomic(instances, force),
-    pruneExecutions: (instance, options) => store.pruneExecutions(instance, options),
     readHistory: (instance) => reader.read(instance),
     readHistoryWithExecutionId: (instance, executionId) => reader.readWithExecution(instance, executionId),
     getInstanceTree,
 
     async deleteInstance(instance, force) {
       const parent = await store.getParentId(instance);
-      if (parent !== null) {
+      if (parent !== null && (await isKnown(store, parent))) {
         const advice = `'${instance}' is a sub-orchestration of '${parent}'; delete the root of its tree instead.`;
         throw new ProviderError("sub-orchestration", "deleteInstance", advice);
       }
@@ -70,20 +83,43 @@ export function completeAdmin(store: AdminStore, reader: HistoryReader): Provide
 
     async deleteInstanceBulk(filter) {
       let total = NOTHING_DELETED;
-      for (const root of await store.selectInstances(filter, "ended-roots")) {
+      for (const root of await store.selectInstances(bulkFilter("deleteInstanceBulk", filter), "ended-roots")) {
         total = addDeleted(total, await deleteTree(root, true));
       }
       return total;
     },
 
+    async pruneExecutions(instance, options) {
+      checkPruneOptions("pruneExecutions", options); // C2
+      return store.pruneExecutions(instance, options);
+    },
+
     async pruneExecutionsBulk(filter, options) {
+      checkPruneOptions("pruneExecutionsBulk", options); // C2
       let total = NOTHING_PRUNED;
-      for (const instance of await store.selectInstances(filter, "any")) {
+      for (const instance of await store.selectInstances(bulkFilter("pruneExecutionsBulk", filter), "any")) {
         total = addPruned(total, await pruneUnlessGone(store, instance, options));
       }
       return total;
     },
   };
+}
+
+/** C2. @throws ProviderError "invalid" */
+function bulkFilter(operation: string, filter: InstanceFilter): BulkFilter {
+  checkInstanceFilter(operation, filter);
+  return { ...filter, limit: filter.limit ?? DEFAULT_BULK_LIMIT };
+}
+
+/** A parent may be deleted while the start of its child is queued. */
+async function isKnown(store: AdminStore, instance: string): Promise<boolean> {
+  try {
+    await store.getParentId(instance);
+    return true;
+  } catch (error) {
+    if (isKind(error, "not-found")) return false;
+    throw error;
+  }
 }
 
 /** The instance itself, then its children, then theirs. */
@@ -101,11 +137,7 @@ async function withDescendants(store: AdminStore, root: string): Promise<readonl
 }
 
 /** Between the choice and its turn somebody may have deleted it. */
-async function pruneUnlessGone(
-  store: AdminStore,
-  instance: string,
-  options: Parameters<AdminStore["pruneExecutions"]>[1],
-): Promise<PruneResult> {
+async function pruneUnlessGone(store: AdminStore, instance: string, options: PruneOptions): Promise<PruneResult> {
   try {
     return await store.pruneExecutions(instance, options);
   } catch (error) {

@@ -3,6 +3,7 @@
 import { ProviderError } from "../../errors.js";
 import type { Event } from "../../history/event.js";
 import type { WorkItem } from "../../history/work-item.js";
+import type { InstanceFilter, PruneOptions } from "../admin.js";
 
 export function checkEventIds(operation: string, events: readonly Event[]): void {
   for (const { eventId, type } of events) {
@@ -29,6 +30,25 @@ export function checkWorkerItem(operation: string, item: WorkItem): void {
 export function checkCompletion(operation: string, item: WorkItem): void {
   if (item.type === "ActivityCompleted" || item.type === "ActivityFailed") return;
   throw new ProviderError("invalid", operation, `${item.type} is not the completion of an activity.`);
+}
+
+export function checkInstanceFilter(operation: string, filter: InstanceFilter): void {
+  const { instanceIds, completedBeforeMs, limit } = filter;
+  if (instanceIds !== undefined && !Array.isArray(instanceIds)) {
+    throw new ProviderError("invalid", operation, "instanceIds must be an array; leave it out for any instance.");
+  }
+  checkCount(operation, "completedBeforeMs", completedBeforeMs);
+  checkCount(operation, "limit", limit);
+}
+
+export function checkPruneOptions(operation: string, { keepLast, completedBeforeMs }: PruneOptions): void {
+  checkCount(operation, "keepLast", keepLast);
+  checkCount(operation, "completedBeforeMs", completedBeforeMs);
+}
+
+function checkCount(operation: string, name: string, value: number | undefined): void {
+  if (value === undefined || (Number.isSafeInteger(value) && value >= 0)) return;
+  throw new ProviderError("invalid", operation, `${name} is ${value}; an integer from 0 on is expected.`);
 }
 
 export function lockLost(operation: string, lockToken: string): ProviderError {

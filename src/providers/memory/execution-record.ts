@@ -20,6 +20,10 @@ export class ExecutionRecord {
     return this.status === "Running";
   }
 
+  get eventCount(): number {
+    return this.#history.length;
+  }
+
   /** A copy: what a fetch has handed out does not grow under its reader. */
   history(): readonly Event[] {
     return this.#history.slice();

@@ -17,6 +17,9 @@ export interface InstanceRow {
   parentInstanceId: string | null;
   customStatus: string | null;
   customStatusVersion: number;
+  readonly createdAt: number;
+  /** When its last turn was committed. */
+  updatedAt: number;
 }
 
 export interface InstanceLock {
@@ -57,6 +60,12 @@ export class InstanceRecord {
     return this.lock !== null && this.lock.lockedUntil > now;
   }
 
+  /** How many messages no live lock holds, visible or not. The lock of a delay has no batch, so it holds none. */
+  countFreeMessages(now: number): number {
+    const held = this.isLocked(now) ? (this.lock?.batch ?? []) : [];
+    return this.messages.size - held.filter((message) => this.messages.has(message)).length;
+  }
+
   /**
    * An instance that has run is known by its row, or failing that by its history; a new one by its start, which must be
    * visible where a time is given. Null: nobody has said yet what this instance is.
@@ -89,7 +98,7 @@ export class InstanceRecord {
 
   /** Writes what a turn says of its own instance. The turn must have been checked. */
   applyTurn(turn: TurnCommit, now: number): void {
-    this.#applyIdentity(turn);
+    this.#applyIdentity(turn, now);
     const execution = this.appendHistory(turn.executionId, turn.events, now);
     execution.apply(turn.metadata, now);
     this.#applyCustomStatus(turn.events);
@@ -97,7 +106,7 @@ export class InstanceRecord {
     if (turn.metadata.status !== undefined && !execution.isRunning) this.kv.merge();
   }
 
-  #applyIdentity({ executionId, metadata }: TurnCommit): void {
+  #applyIdentity({ executionId, metadata }: TurnCommit, now: number): void {
     const { orchestrationName: name, orchestrationVersion: version, parentInstanceId } = metadata;
     if (name !== undefined && version !== undefined) {
       this.row ??= {
@@ -107,11 +116,15 @@ export class InstanceRecord {
         parentInstanceId: parentInstanceId ?? null,
         customStatus: null,
         customStatusVersion: 0,
+        createdAt: now,
+        updatedAt: now,
       };
       this.row.name = name;
       this.row.version = version;
     }
-    if (this.row !== null) this.row.currentExecutionId = Math.max(this.row.currentExecutionId, executionId);
+    if (this.row === null) return;
+    this.row.currentExecutionId = Math.max(this.row.currentExecutionId, executionId);
+    this.row.updatedAt = now;
   }
 
   /** The last update of the turn counts; readers see one new version, however many there were. */

@@ -29,7 +29,7 @@ export class InstanceSchedule {
 
   /** Answers whether the instance can be fetched. */
   place(instance: InstanceRecord, now: number): boolean {
-    this.#remove(instance);
+    this.remove(instance);
     const oldest = instance.isLocked(now) ? null : instance.messages.firstVisible(now);
     const changesAt = nextChangeOf(instance, now);
     if (oldest === null && changesAt === null) return false;
@@ -41,6 +41,14 @@ export class InstanceSchedule {
     if (change !== null) this.#changes.add(change);
     this.#places.set(instance, { ready, change });
     return ready !== null;
+  }
+
+  remove(instance: InstanceRecord): void {
+    const place = this.#places.get(instance);
+    if (place === undefined) return;
+    if (place.ready !== null) this.#ready.remove(place.ready);
+    if (place.change !== null) this.#changes.remove(place.change);
+    this.#places.delete(instance);
   }
 
   /** Unlocked instances with a visible message, oldest message first. Place none while you walk through them. */
@@ -59,14 +67,6 @@ export class InstanceSchedule {
     for (let next = this.#changes.first; next !== null && next.at <= now; next = this.#changes.first) {
       this.place(next.instance, now); // I2
     }
-  }
-
-  #remove(instance: InstanceRecord): void {
-    const place = this.#places.get(instance);
-    if (place === undefined) return;
-    if (place.ready !== null) this.#ready.remove(place.ready);
-    if (place.change !== null) this.#changes.remove(place.change);
-    this.#places.delete(instance);
   }
 }
 

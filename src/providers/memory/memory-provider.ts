@@ -18,6 +18,7 @@ import type { ActivityExecute, OrchestratorItem } from "../../history/work-item.
 import { isStartLike, targetInstance } from "../../history/work-item.js";
 import { checkOptions, isClock, isFunction } from "../../options.js";
 import type { ProviderAdmin } from "../../provider/admin.js";
+import { completeAdmin } from "../../provider/kit/complete-admin.js";
 import { InstanceWatchers } from "../../provider/kit/instance-watchers.js";
 import {
   checkCompletion,
@@ -51,6 +52,8 @@ import type {
 import type { ExecutionRecord } from "./execution-record.js";
 import { type Identity, type InstanceLock, InstanceRecord } from "./instance-record.js";
 import { InstanceSchedule } from "./instance-schedule.js";
+import { type KnownInstance, KnownInstances } from "./known-instances.js";
+import { MemoryAdmin } from "./memory-admin.js";
 import type { Message } from "./message-list.js";
 import { WorkerQueue, type WorkRow } from "./worker-queue.js";
 
@@ -72,12 +75,13 @@ interface Candidate {
 export class MemoryProvider implements Provider {
   readonly name = "memory";
   readonly version = "0.1.0";
-  readonly admin: ProviderAdmin | null = null;
+  readonly admin: ProviderAdmin;
 
   readonly #clock: Clock;
   readonly #newId: () => string;
   readonly #onWarning: (message: string) => void;
   readonly #instances = new Map<string, InstanceRecord>();
+  readonly #known = new KnownInstances();
   readonly #schedule = new InstanceSchedule();
   readonly #lockedInstances = new Map<string, InstanceRecord>();
   readonly #work = new WorkerQueue();
@@ -95,6 +99,8 @@ export class MemoryProvider implements Provider {
     this.#newId = newId;
     this.#orchestratorSignal = new WorkSignal(clock);
     this.#workerSignal = new WorkSignal(clock);
+    const store = { clock, records: this.#instances, known: this.#known, work: this.#work };
+    this.admin = completeAdmin(new MemoryAdmin({ ...store, forget: (instances) => this.#forget(instances) }), this);
   }
 
   get wake(): WakeSource {
@@ -146,6 +152,7 @@ export class MemoryProvider implements Provider {
     // From here on nothing can fail (P1).
     for (const message of lock.batch) instance.messages.remove(message);
     instance.applyTurn(turn, now);
+    this.#known.noteTurnOf(instance);
     for (const item of turn.workerItems) this.#work.add(item, now);
     for (const activity of turn.cancelledActivities) this.#work.cancel(activity);
     const changed = [instance, ...turn.orchestratorItems.map((item) => this.#addMessage(item, now))];
@@ -272,6 +279,20 @@ export class MemoryProvider implements Provider {
   #unlock(instance: InstanceRecord): void {
     if (instance.lock !== null) this.#lockedInstances.delete(instance.lock.token);
     instance.lock = null;
+  }
+
+  /** Without its record an instance is as if it had never been: a token of its lock or of its work opens nothing. */
+  #forget(instances: readonly KnownInstance[]): number {
+    let removed = this.#work.removeWorkOf(new Set(instances.map(({ id }) => id)));
+    for (const instance of instances) {
+      removed += instance.messages.size;
+      this.#unlock(instance);
+      this.#schedule.remove(instance);
+      this.#known.remove(instance);
+      this.#instances.delete(instance.id);
+    }
+    for (const { id } of instances) this.#watchers.changed(id);
+    return removed;
   }
 
   /**

@@ -27,6 +27,14 @@ export class MessageList {
     return this.#messages.first === null;
   }
 
+  get size(): number {
+    return this.#messages.size;
+  }
+
+  has(message: Message): boolean {
+    return this.#messages.has(message);
+  }
+
   add(message: Message): void {
     this.#messages.add(message);
     this.#byVisibility.add(message);

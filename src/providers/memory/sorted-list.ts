@@ -13,6 +13,14 @@ export class SortedList<T> implements Iterable<T> {
     return this.#items[0] ?? null;
   }
 
+  get size(): number {
+    return this.#items.length;
+  }
+
+  has(item: T): boolean {
+    return this.#items[this.#placeOf(item)] === item;
+  }
+
   firstAfter(place: T): T | null {
     return this.#items[this.#placeOf(place)] ?? null;
   }

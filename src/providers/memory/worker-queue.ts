@@ -42,12 +42,24 @@ export class WorkerQueue {
     for (const row of [...(this.#byActivity.get(activityKey(activity)) ?? [])]) this.remove(row); // W2
   }
 
+  /** Removes all work of these instances, and answers how much that was. */
+  removeWorkOf(instances: ReadonlySet<string>): number {
+    const rows = [...this.#rows].filter((row) => instances.has(row.item.instance));
+    for (const row of rows) this.remove(row); // W2
+    return rows.length;
+  }
+
+  /** How many rows no live lock holds, visible or not. */
+  countFree(now: number): number {
+    return [...this.#rows].filter((row) => isUnlocked(row, now)).length;
+  }
+
   /** The oldest row that these options may take. */
   next({ tagFilter = { kind: "default-only" }, session }: FetchWorkOptions, now: number): WorkRow | null {
     if (tagFilter.kind === "none") return null;
     for (const row of this.#rows) {
       const { tag, sessionId } = row.item;
-      const isFree = row.visibleAt <= now && (row.lock === null || row.lock.lockedUntil <= now);
+      const isFree = row.visibleAt <= now && isUnlocked(row, now);
       if (!isFree || !isWanted(tag, tagFilter)) continue; // W1
       if (sessionId === undefined) return row;
       if (session !== undefined && this.sessions.isOpenTo(sessionId, session.ownerId, now)) return row; // W1
@@ -99,6 +111,10 @@ export class WorkerQueue {
     if (row.lock !== null) this.#byToken.delete(row.lock.token);
     row.lock = null;
   }
+}
+
+function isUnlocked({ lock }: WorkRow, now: number): boolean {
+  return lock === null || lock.lockedUntil <= now;
 }
 
 function isWanted(tag: string | undefined, filter: TagFilter): boolean {
