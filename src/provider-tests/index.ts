@@ -6,6 +6,7 @@ export { BrokenPromiseError } from "./checks.js";
 export { describeWith, type Runner } from "./describe-with.js";
 export type { Category, ProviderCase, ProviderFactory, TestStore } from "./provider-case.js";
 export { formatReport } from "./report.js";
+export * from "./stress/index.js";
 export {
   type CaseOutcome,
   type CaseResult,

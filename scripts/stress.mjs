@@ -1,0 +1,64 @@
+// Presses a provider of this package: `npm run stress -- memory|sqlite [--duration SECONDS] [--config NAME]`.
+
+import { parseArgs } from "node:util";
+import { systemClock } from "duroxide-ts/provider";
+import { formatStressReport, runStressSuite, STRESS_CONFIGURATIONS } from "duroxide-ts/provider-tests";
+import { memoryStore, sqliteFileStore, sqliteMemoryStore } from "../dist/provider-tests/own-stores.js";
+
+const STORES = { memory: memoryStore, "sqlite-memory": sqliteMemoryStore, "sqlite-file": sqliteFileStore() };
+
+const LARGE = ["infra-check-large-payload", "large-payload"];
+const SUITE = ["sqlite-suite-1-1", "sqlite-suite-2-2"];
+
+/** By store, what is run there. A configuration that is asked for by name and stands nowhere here runs on the last. */
+const PLANS = {
+  memory: { memory: ["baseline", "concurrency", ...LARGE] },
+  sqlite: { "sqlite-memory": SUITE, "sqlite-file": [...SUITE, "baseline", "concurrency", ...LARGE] },
+};
+
+/** Nobody wants to wait longer who did not ask for it. */
+const LONGEST_MS = 10_000;
+
+const { plan, durationMs } = readArguments();
+const runs = plan.map(({ store, configuration }) => ({
+  store,
+  configuration,
+  durationMs: durationMs ?? Math.min(STRESS_CONFIGURATIONS[configuration].config.durationMs, LONGEST_MS),
+  open: () => STORES[store].open({ clock: systemClock }),
+}));
+const report = await runStressSuite(runs, ({ store, configuration, durationMs: ms }) =>
+  process.stderr.write(`${store} ${configuration}, ${ms / 1_000} s\n`),
+);
+process.stdout.write(`\n${formatStressReport(report)}\n`);
+process.exitCode = report.isPassed ? 0 : 1;
+
+function readArguments() {
+  try {
+    const options = { duration: { type: "string" }, config: { type: "string" } };
+    const { values, positionals } = parseArgs({ options, allowPositionals: true });
+    if (positionals.length !== 1 || !Object.hasOwn(PLANS, positionals[0])) throw new Error("name one store");
+    return { plan: planOf(PLANS[positionals[0]], values.config), durationMs: durationOf(values.duration) };
+  } catch (error) {
+    const stores = Object.keys(PLANS).join("|");
+    process.stderr.write(`${error.message}\nusage: npm run stress -- ${stores} [--duration SECONDS] [--config NAME]\n`);
+    process.stderr.write(`configurations: ${Object.keys(STRESS_CONFIGURATIONS).join(", ")}\n`);
+    process.exit(2);
+  }
+}
+
+function planOf(stores, only) {
+  const all = Object.entries(stores).flatMap(([store, names]) =>
+    names.map((configuration) => ({ store, configuration })),
+  );
+  if (only === undefined) return all;
+  if (!Object.hasOwn(STRESS_CONFIGURATIONS, only)) throw new Error(`there is no configuration '${only}'`);
+  const chosen = all.filter(({ configuration }) => configuration === only);
+  return chosen.length > 0 ? chosen : [{ store: Object.keys(stores).at(-1), configuration: only }];
+}
+
+function durationOf(seconds) {
+  if (seconds === undefined) return undefined;
+  const ms = Math.round(Number(seconds) * 1_000);
+  if (!(ms >= 1)) throw new Error(`--duration must be a number of seconds, not '${seconds}'`);
+  return ms;
+}
