@@ -4,14 +4,16 @@ import { NAMED, started, turn } from "../../src/provider-tests/builders.js";
 import { SqliteProvider } from "../../src/providers/sqlite/index.js";
 import { nextLine } from "./sqlite-line.js";
 
-const provider = await SqliteProvider.open(process.argv[2]!, { durability: "process-crash", busyTimeoutMs: 60_000 });
+const provider = await SqliteProvider.open(process.argv[2]!);
 process.stdout.write("ready\n");
 await nextLine();
 
 const instances: string[] = [];
 const activities: number[] = [];
-await Promise.all([claimInstances(), claimInstances(), claimActivities(), claimActivities()]);
-process.stdout.write(`${JSON.stringify({ instances, activities })}\n`);
+const errors: string[] = [];
+const loops = [claimInstances, claimInstances, claimActivities, claimActivities];
+await Promise.all(loops.map((claim) => claim().catch((error: unknown) => errors.push(String(error)))));
+process.stdout.write(`${JSON.stringify({ instances, activities, errors })}\n`);
 await provider.close();
 
 async function claimInstances(): Promise<void> {
