@@ -6,6 +6,7 @@ import type { Clock, Timer } from "../../src/clock.js";
 import { ProviderError } from "../../src/errors.js";
 import type { Event } from "../../src/history/event.js";
 import type { OrchestratorItem } from "../../src/history/work-item.js";
+import type { ProviderAdmin } from "../../src/provider/admin.js";
 import type { FetchWorkOptions, Provider, TurnCommit } from "../../src/provider/provider.js";
 import {
   act,
@@ -30,7 +31,7 @@ import {
 import { MemoryProvider } from "../../src/providers/memory/index.js";
 import { SqliteProvider } from "../../src/providers/sqlite/index.js";
 
-const INSTANCES = ["a", "b", "c"];
+const INSTANCES = ["a", "b", "c", "d"];
 
 interface TurnLock {
   readonly instance: string;
@@ -44,7 +45,6 @@ class World implements Clock {
   provider!: Provider;
   readonly turns: TurnLock[] = [];
   readonly work: string[] = [];
-  readonly lastEventId = new Map<string, number>();
 
   static async open(open: (clock: Clock) => Promise<Provider>): Promise<World> {
     const world = new World();
@@ -54,6 +54,10 @@ class World implements Clock {
 
   now(): number {
     return this.time;
+  }
+
+  get admin(): ProviderAdmin {
+    return this.provider.admin!;
   }
 
   setTimer(): Timer {
@@ -82,6 +86,7 @@ function step(what: string, how: unknown, run: Step["run"]): Step {
 const ms = fc.integer({ min: 0, max: 300 });
 const anyInstance = fc.constantFrom(...INSTANCES);
 const smallId = fc.integer({ min: 1, max: 4 });
+const sometimes = fc.integer({ min: 0, max: 2 }).map((number) => number === 0);
 const seldom = fc.integer({ min: 0, max: 9 }).map((number) => number === 0);
 const abandonment = fc.record({ delayMs: ms, ignoreAttempt: fc.boolean() }, { requiredKeys: [] });
 
@@ -131,56 +136,69 @@ const fetchTurn = fc
     }),
   );
 
-const ack = fc
-  .record({
-    which: fc.nat(),
-    kinds: fc.array(fc.integer({ min: 0, max: 5 }), { maxLength: 3 }),
-    metadata: fc.record(
-      {
-        status: fc.constantFrom("Running", "Completed", "Failed", "ContinuedAsNew"),
-        output: fc.constant("output"),
-        pinnedVersion: fc.constantFrom("1.2.3", "2.0.0", "2.5.1").map(semver),
-      },
-      { requiredKeys: [] },
-    ),
-    isNamed: fc.boolean(),
-    isNext: seldom,
-    isDuplicate: seldom,
-    activity: fc.option(
-      fc.record({ tag: fc.constant("x"), sessionId: fc.constantFrom("s", "t") }, { requiredKeys: [] }),
-    ),
-    id: smallId,
-    to: fc.option(anyInstance),
-    isCancelling: fc.boolean(),
-  })
-  .map((how) =>
-    step("ack", how, async (world) => {
-      const { instance, executionId: current, lockToken } = world.turnLock(how.which);
-      const executionId = how.isNext ? current + 1 : current;
-      const events = eventsOf(world, instance, executionId, how.kinds, how.isDuplicate);
-      const commit: TurnCommit = turn({
-        executionId,
-        events,
-        metadata: { ...(how.isNamed ? NAMED : {}), ...how.metadata },
-        workerItems: how.activity === null ? [] : [act(instance, how.id, how.activity)],
-        orchestratorItems: how.to === null ? [] : [start(how.to), timer(how.to, how.id, world.time + 50)],
-        cancelledActivities: how.isCancelling ? [{ instance, executionId: 1, id: 1 }] : [],
-        cancelledTimers: how.isCancelling ? [{ instance, executionId: 1, id: how.id }] : [],
-      });
-      await world.provider.ackOrchestrationItem(lockToken, commit);
-      for (const { eventId } of events) world.lastEventId.set(`${instance} ${executionId}`, eventId);
-      return commit;
-    }),
-  );
+/** What a turn decides. */
+const decisions = fc.record({
+  kinds: fc.array(fc.integer({ min: 0, max: 5 }), { maxLength: 3 }),
+  metadata: fc.record(
+    {
+      status: fc.constantFrom("Running", "Completed", "Failed", "ContinuedAsNew"),
+      output: fc.constant("output"),
+      pinnedVersion: fc.constantFrom("1.2.3", "2.0.0", "2.5.1").map(semver),
+    },
+    { requiredKeys: [] },
+  ),
+  isNamed: fc.boolean(),
+  parent: fc.option(anyInstance),
+  isNext: sometimes,
+  isDuplicate: seldom,
+  activity: fc.option(fc.record({ tag: fc.constant("x"), sessionId: fc.constantFrom("s", "t") }, { requiredKeys: [] })),
+  id: smallId,
+  to: fc.option(anyInstance),
+  isCancelling: fc.boolean(),
+});
 
-function eventsOf(
+const ack = fc
+  .record({ which: fc.nat(), turn: decisions })
+  .map((how) => step("ack", how, async (world) => commitTurn(world, world.turnLock(how.which), how.turn)));
+
+/** From the message to the commit, without anything that could come in between. */
+const wholeTurn = fc.record({ of: anyInstance, turn: decisions }).map((how) =>
+  step("whole turn", how, async (world) => {
+    await world.provider.enqueueForOrchestrator(start(how.of));
+    const locked = await world.provider.fetchOrchestrationItem({ lockTimeoutMs: 1 });
+    if (locked === null) return null;
+    return commitTurn(world, { ...locked.item, lockToken: locked.lockToken }, { ...how.turn, isNamed: true });
+  }),
+);
+
+async function commitTurn(
+  world: World,
+  { instance, executionId: current, lockToken }: TurnLock,
+  how: typeof decisions extends fc.Arbitrary<infer Decisions> ? Decisions : never,
+): Promise<TurnCommit> {
+  const executionId = how.isNext ? current + 1 : current;
+  const parent = how.parent === null ? {} : { parentInstanceId: how.parent };
+  const commit: TurnCommit = turn({
+    executionId,
+    events: await eventsOf(world, instance, executionId, how.kinds, how.isDuplicate),
+    metadata: { ...(how.isNamed ? NAMED : {}), ...parent, ...how.metadata },
+    workerItems: how.activity === null ? [] : [act(instance, how.id, how.activity)],
+    orchestratorItems: how.to === null ? [] : [start(how.to), timer(how.to, how.id, world.time + 50)],
+    cancelledActivities: how.isCancelling ? [{ instance, executionId: 1, id: 1 }] : [],
+    cancelledTimers: how.isCancelling ? [{ instance, executionId: 1, id: how.id }] : [],
+  });
+  await world.provider.ackOrchestrationItem(lockToken, commit);
+  return commit;
+}
+
+async function eventsOf(
   world: World,
   instance: string,
   executionId: number,
   kinds: readonly number[],
   isDuplicate: boolean,
-): readonly Event[] {
-  let id = world.lastEventId.get(`${instance} ${executionId}`) ?? 0;
+): Promise<readonly Event[]> {
+  let id = (await world.provider.readWithExecution(instance, executionId)).at(-1)?.eventId ?? 0;
   return kinds.map((kind): Event => {
     if (!isDuplicate || id === 0) id += 1;
     const choices: readonly Event[] = [
@@ -250,6 +268,57 @@ const keepSessions = fc.boolean().map((isCleanup) =>
   }),
 );
 
+const someInstances = fc.subarray([...INSTANCES, "unknown"]);
+const ago = fc.option(ms, { nil: undefined });
+
+const remove = fc
+  .record({
+    what: fc.constantFrom("tree", "atomic", "bulk"),
+    from: anyInstance,
+    force: fc.boolean(),
+    among: fc.option(someInstances, { nil: undefined }),
+    limit: fc.option(fc.integer({ min: 0, max: 2 }), { nil: undefined }),
+    ago,
+  })
+  .map((how) =>
+    step("remove", how, async ({ admin, time }) => {
+      if (how.what === "tree") return admin.deleteInstance(how.from, how.force);
+      if (how.what === "atomic") return admin.deleteInstancesAtomic(how.among ?? [how.from], how.force);
+      return admin.deleteInstanceBulk(filterOf(how, time));
+    }),
+  );
+
+const prune = fc
+  .record({
+    of: fc.option(anyInstance),
+    among: fc.option(someInstances, { nil: undefined }),
+    limit: fc.option(fc.integer({ min: 0, max: 2 }), { nil: undefined }),
+    ago,
+    keepLast: fc.option(fc.integer({ min: 0, max: 3 }), { nil: undefined }),
+    endedAgo: ago,
+  })
+  .map((how) =>
+    step("prune", how, async ({ admin, time }) => {
+      const { keepLast, endedAgo } = how;
+      const options = endedAgo === undefined ? { keepLast } : { keepLast, completedBeforeMs: time - endedAgo };
+      if (how.of !== null) return admin.pruneExecutions(how.of, options);
+      return admin.pruneExecutionsBulk(filterOf(how, time), options);
+    }),
+  );
+
+function filterOf(
+  how: { readonly among?: readonly string[]; readonly limit?: number; readonly ago?: number },
+  time: number,
+) {
+  return {
+    instanceIds: how.among,
+    limit: how.limit,
+    completedBeforeMs: how.ago === undefined ? undefined : time - how.ago,
+  };
+}
+
+const look = fc.constant(step("look", "as an operator", async ({ admin }) => whatOperatorsSee(admin)));
+
 const pass = ms.map((delayMs) =>
   step("pass", delayMs, async (world) => {
     world.time += delayMs;
@@ -260,14 +329,18 @@ const anyStep = fc.oneof(
   { arbitrary: enqueue, weight: 4 },
   { arbitrary: fetchTurn, weight: 4 },
   { arbitrary: ack, weight: 4 },
+  { arbitrary: wholeTurn, weight: 4 },
   { arbitrary: useTurn, weight: 2 },
   { arbitrary: fetchWork, weight: 3 },
   { arbitrary: useWork, weight: 3 },
   { arbitrary: keepSessions, weight: 1 },
   { arbitrary: pass, weight: 2 },
+  { arbitrary: remove, weight: 2 },
+  { arbitrary: prune, weight: 2 },
+  { arbitrary: look, weight: 4 },
 );
 
-/** What one could see on the way: the answer of every step, and after it everything that can be read. */
+/** What one could see on the way: the answer of every step, and after it everything that a client can read. */
 async function outcomes(open: (clock: Clock) => Promise<Provider>, steps: readonly Step[]): Promise<unknown[]> {
   const world = await World.open(open);
   const seen: unknown[] = [];
@@ -275,6 +348,7 @@ async function outcomes(open: (clock: Clock) => Promise<Provider>, steps: readon
     seen.push(await run(world).catch(kindOf));
     for (const instance of INSTANCES) seen.push(await everythingOf(world.provider, instance));
   }
+  seen.push(await whatOperatorsSee(world.admin));
   await world.provider[Symbol.asyncDispose]();
   return seen;
 }
@@ -291,6 +365,34 @@ async function everythingOf(provider: Provider, instance: string): Promise<unkno
     customStatus: await provider.getCustomStatus(instance, 1),
     values: [...(await provider.getKvAllValues(instance))].sort(),
     stats: await provider.getInstanceStats(instance),
+  };
+}
+
+async function whatOperatorsSee(admin: ProviderAdmin): Promise<unknown> {
+  return {
+    instances: await admin.listInstances(),
+    running: await admin.listInstancesByStatus("Running"),
+    completed: await admin.listInstancesByStatus("Completed"),
+    failed: await admin.listInstancesByStatus("Failed"),
+    continuedAsNew: await admin.listInstancesByStatus("ContinuedAsNew"),
+    metrics: await admin.getSystemMetrics(),
+    depths: await admin.getQueueDepths(),
+    details: await Promise.all(INSTANCES.map((instance) => detailsOf(admin, instance))),
+  };
+}
+
+async function detailsOf(admin: ProviderAdmin, instance: string): Promise<unknown> {
+  const executions = await admin.listExecutions(instance);
+  return {
+    info: await admin.getInstanceInfo(instance).catch(kindOf),
+    parent: await admin.getParentId(instance).catch(kindOf),
+    children: await admin.listChildren(instance),
+    tree: await admin.getInstanceTree(instance).catch(kindOf),
+    latest: await admin.latestExecutionId(instance),
+    executions: await Promise.all(executions.map((executionId) => admin.getExecutionInfo(instance, executionId))),
+    missing: await admin.getExecutionInfo(instance, 99).catch(kindOf),
+    history: await admin.readHistory(instance),
+    first: await admin.readHistoryWithExecutionId(instance, 1),
   };
 }
 

@@ -23,8 +23,9 @@ import type { Transaction } from "./transaction.js";
 /** Creates the instance or renames it. The parent is set once; the current execution never goes back. */
 const upsertInstance = `
   INSERT INTO duroxide_instances
-    (instance_id, orchestration_name, orchestration_version, current_execution_id, parent_instance_id, created_at, updated_at)
-  VALUES (?, ?, ?, ?, ?, ?, ?)
+    (instance_id, orchestration_name, orchestration_version, current_execution_id, parent_instance_id,
+     updated_at, created_at, created_order)
+  VALUES (?, ?, ?, ?, ?, ?, ?, (SELECT COALESCE(MAX(created_order), 0) + 1 FROM duroxide_instances WHERE created_at = ?))
   ON CONFLICT DO UPDATE SET
     orchestration_name = excluded.orchestration_name,
     orchestration_version = excluded.orchestration_version,
@@ -125,7 +126,8 @@ export function recordTurn(tx: Transaction, instance: string, { executionId, met
   const { orchestrationName: name, orchestrationVersion: version, pinnedVersion: pin } = metadata;
   if (name !== undefined && version !== undefined) {
     const parent = toNullableColumn(metadata.parentInstanceId);
-    tx.db.run(upsertInstance, instanceId, toColumn(name), toColumn(version), executionId, parent, tx.now, tx.now);
+    const times = [tx.now, tx.now, tx.now] as const;
+    tx.db.run(upsertInstance, instanceId, toColumn(name), toColumn(version), executionId, parent, ...times);
   } else {
     tx.db.run(advanceInstance, executionId, tx.now, instanceId);
   }

@@ -44,7 +44,7 @@ export const takeBackAttempts = `
  * them keep their order.
  */
 export const holdLock = `
-  UPDATE duroxide_instance_locks SET lock_token = ?, locked_until = ? WHERE lock_token = ?
+  UPDATE duroxide_instance_locks SET lock_token = NULL, locked_until = ? WHERE lock_token = ?
   RETURNING instance_id, locked_at
 `;
 export const deleteLiveLock = `
@@ -133,7 +133,7 @@ function giveBack(tx: Transaction, lockToken: string, ignoreAttempt: boolean): v
 }
 
 function holdBatch(tx: Transaction, lockToken: string, until: number, ignoreAttempt: boolean): void {
-  const lock = tx.db.get<LockRow>(holdLock, tx.newToken(), until, lockToken);
+  const lock = tx.db.get<LockRow>(holdLock, until, lockToken);
   if (lock === undefined) return;
   if (ignoreAttempt) tx.db.run(takeBackAttempts, lock.instance_id, lock.locked_at);
   tx.effects.messageAt(until);

@@ -35,26 +35,29 @@ export const MIGRATIONS: readonly Migration[] = [
         orchestration_version TEXT    NOT NULL,
         current_execution_id  INTEGER NOT NULL,
         parent_instance_id    TEXT,
-        custom_status         TEXT,
         custom_status_version INTEGER NOT NULL DEFAULT 0,
         created_at            INTEGER NOT NULL,
-        updated_at            INTEGER NOT NULL
+        -- Among those of the same millisecond.
+        created_order         INTEGER NOT NULL,
+        updated_at            INTEGER NOT NULL,
+        -- Last, as everything that may be long: who wants another column need not read past it.
+        custom_status         TEXT
       ) STRICT, WITHOUT ROWID;
       CREATE INDEX duroxide_instances_by_parent ON duroxide_instances (parent_instance_id)
         WHERE parent_instance_id IS NOT NULL;
-      CREATE INDEX duroxide_instances_by_age ON duroxide_instances (created_at);
+      CREATE INDEX duroxide_instances_by_age ON duroxide_instances (created_at, created_order);
 
       -- Independent of the instance's row: an execution may be known where the instance is not.
       CREATE TABLE duroxide_executions (
         instance_id   TEXT    NOT NULL,
         execution_id  INTEGER NOT NULL,
         status        TEXT    NOT NULL DEFAULT 'Running',
-        output        TEXT,
         started_at    INTEGER NOT NULL,
         completed_at  INTEGER,
         pinned_major  INTEGER,
         pinned_minor  INTEGER,
         pinned_patch  INTEGER,
+        output        TEXT,
         PRIMARY KEY (instance_id, execution_id)
       ) STRICT, WITHOUT ROWID;
 
@@ -92,7 +95,8 @@ export const MIGRATIONS: readonly Migration[] = [
 
       CREATE TABLE duroxide_instance_locks (
         instance_id  TEXT    NOT NULL PRIMARY KEY,
-        lock_token   TEXT    NOT NULL UNIQUE,
+        -- Null: nobody's. It only keeps the instance back until its end.
+        lock_token   TEXT    UNIQUE,
         -- Null: it has lapsed, and is kept only so that its dispatcher may abandon what nobody has taken since.
         locked_until INTEGER,
         -- The messages of its batch were visible then.

@@ -13,6 +13,7 @@ import type { Event } from "../../history/event.js";
 import type { ActivityExecute, OrchestratorItem } from "../../history/work-item.js";
 import { isStartLike } from "../../history/work-item.js";
 import type { ProviderAdmin } from "../../provider/admin.js";
+import { completeAdmin } from "../../provider/kit/complete-admin.js";
 import { InstanceWatchers } from "../../provider/kit/instance-watchers.js";
 import { checkCompletion, checkOrchestratorItem, checkWorkerItem } from "../../provider/kit/refusals.js";
 import { WorkSignal } from "../../provider/kit/work-signal.js";
@@ -32,6 +33,7 @@ import type {
   TurnCommit,
   WakeSource,
 } from "../../provider/provider.js";
+import { adminStore } from "./admin.js";
 import { ChangePoller } from "./change-poller.js";
 import { Database } from "./database.js";
 import { fetchOrchestration, mayHaveMessages } from "./fetch-orchestration.js";
@@ -75,7 +77,7 @@ interface Search<T> {
 export class SqliteProvider implements Provider {
   readonly name = "sqlite";
   readonly version = "0.1.0";
-  readonly admin: ProviderAdmin | null = null;
+  readonly admin: ProviderAdmin;
   readonly wake: WakeSource;
 
   readonly #database: Database;
@@ -99,6 +101,13 @@ export class SqliteProvider implements Provider {
       database.isShared && crossProcessPollMs > 0
         ? new ChangePoller(clock, crossProcessPollMs, readVersion, () => this.#somebodyCommitted())
         : null;
+    this.admin = completeAdmin(
+      adminStore({
+        read: (operation, work) => database.read(operation, (db) => work(db, clock.now())),
+        write: (operation, work) => this.#write(operation, work),
+      }),
+      this,
+    );
     this.wake = { watchInstance: (instance, listener) => this.#watch(instance, listener) };
   }
 

@@ -15,6 +15,11 @@ export function fromColumn(column: string): string {
   return column.startsWith('"') ? (JSON.parse(column) as string) : column;
 }
 
+/** Many of them as one JSON array, for `json_each`. */
+export function toColumnList(texts: readonly string[]): string {
+  return JSON.stringify(texts.map(toColumn));
+}
+
 export function toNullableColumn(text: string | null | undefined): string | null {
   return text == null ? null : toColumn(text);
 }
