@@ -1,11 +1,13 @@
 // provider/admin.ts — what operators ask of a store: lists, details, counts, and the removal of what is over.
 //
 //   A1. An instance is known here by its row: from its first turn on that named orchestration and version.
-//   A2. Removal is atomic, leaves no child without its parent, and takes the lock along: whoever works on a removed
-//       instance cannot commit any more.
+//   A2. Removal is atomic, leaves no child without its parent, and takes locks along: whoever works on a removed
+//       instance cannot commit any more. Children that have not begun go with their parent: their queued starts, and
+//       the locks of those who work on them.
 //   A3. The current execution and a running one are never pruned.
-//   A4. A tree is deleted by its root. A child whose parent is gone counts as a root: its start was queued when the
-//       parent was deleted.
+//   A4. A tree is deleted by its root. A child whose parent is gone counts as a root.
+//   A5. An instance has ended when its current execution has completed or failed. One that has continued as new goes
+//       on: the start of its next execution is queued.
 
 import type { Event } from "../history/event.js";
 import type { ExecutionStatus } from "./provider.js";
@@ -100,7 +102,7 @@ export interface PruneResult {
 export type BulkScope =
   /** Everything that the filter lets through. */
   | "any"
-  /** No children, and nothing that runs. */
+  /** Instances that have ended (A5), and are nobody's children (A4). */
   | "ended-roots";
 
 /**
@@ -129,7 +131,7 @@ export interface AdminStore {
   /**
    * Deletes just these, all or none: history, executions, messages and activities, locks, key-values. Unknown ids
    * are ignored, and count nothing.
-   * @throws ProviderError "still-running" for one that runs, unless forced; "orphans", forced or not, for one whose
+   * @throws ProviderError "still-running" for one that has not ended, unless forced; "orphans", forced or not, for one whose
    *   child is not among them
    */
   deleteInstancesAtomic(instances: readonly string[], force: boolean): Promise<DeleteResult>;

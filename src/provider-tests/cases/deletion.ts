@@ -5,6 +5,7 @@ import type { DeleteResult, ProviderAdmin } from "../../provider/admin.js";
 import type { Provider } from "../../provider/provider.js";
 import {
   act,
+  continueAsNew,
   done,
   kvSet,
   NAMED,
@@ -55,8 +56,7 @@ export const deletion: Category = {
         await createEnded(provider, "completed");
         await createEnded(provider, "failed", { status: "Failed", output: "broken" });
         await createEnded(provider, "cancelled", { status: "Failed", output: "cancelled: enough" });
-        await createEnded(provider, "between", { status: "ContinuedAsNew", output: "next input" });
-        for (const instance of ["completed", "failed", "cancelled", "between"]) {
+        for (const instance of ["completed", "failed", "cancelled"]) {
           const one = { instancesDeleted: 1, executionsDeleted: 1, eventsDeleted: 1, queueMessagesDeleted: 0 };
           t.equal(await admin.deleteInstance(instance, false), one, `what the deletion of the ${instance} one took`);
           await isGone(t, store, instance);
@@ -150,7 +150,8 @@ export const deletion: Category = {
     },
     {
       id: "delete_child_of_deleted_parent",
-      promise: "A child that begins after its parent was deleted is the root of what is left, and is deleted as one",
+      promise:
+        "A child that is started after its parent was deleted is the root of what is left, and is deleted as one",
       async run(t) {
         const store = await t.open();
         const { provider, admin } = store;
@@ -453,6 +454,55 @@ export const deletion: Category = {
       },
     },
     {
+      id: "delete_between_executions_needs_force",
+      promise: "An instance that has continued as new has not ended, even before its next execution begins",
+      async run(t) {
+        const store = await t.open();
+        const { provider, admin } = store;
+        const next = continueAsNew("a");
+        await create(provider, "a", {
+          metadata: { ...NAMED, status: "ContinuedAsNew", output: "next input" },
+          orchestratorItems: [next],
+        });
+        await t.refused(admin.deleteInstance("a", false), "still-running", "the deletion without force");
+        const atomic = admin.deleteInstancesAtomic(["a"], false);
+        await t.refused(atomic, "still-running", "the atomic deletion without force");
+        t.equal((await takeTurn(provider)).item.messages, [next], "the start of its next execution");
+        t.matches(await admin.deleteInstance("a", true), { instancesDeleted: 1 }, "what the deletion by force took");
+        await isGone(t, store, "a");
+      },
+    },
+    {
+      id: "unborn_children_go_with_their_parent",
+      promise: "A child that has not begun goes with its parent, and cannot answer a new one with its id",
+      async run(t) {
+        const { provider, admin } = await t.open();
+        const childOf = (parent: string, id: string) => start(id, { parentInstance: parent, parentId: 2 });
+        await create(provider, "b");
+        await create(provider, "a", { orchestratorItems: [childOf("a", "held"), childOf("a", "queued")] });
+        const held = await takeTurn(provider);
+        t.equal(held.item.instance, "held", "the child that somebody works on");
+        await provider.enqueueForOrchestrator(raised("held"));
+        await provider.enqueueForOrchestrator(childOf("b", "of-another"));
+
+        const deleted = await admin.deleteInstance("a", true);
+        t.matches(deleted, { instancesDeleted: 1, queueMessagesDeleted: 2 }, "what the deletion took");
+        const begin = turn({ events: [started("held")], metadata: { ...NAMED, parentInstanceId: "a" } });
+        await t.refused(
+          provider.ackOrchestrationItem(held.lockToken, begin),
+          "lock-lost",
+          "the first turn of the child",
+        );
+        t.isNull(await provider.getInstanceStatus("held"), "the status of the child that was worked on");
+        t.isNull(await provider.getInstanceStatus("queued"), "the status of the child that was queued");
+        t.equal((await takeTurn(provider)).item.instance, "of-another", "the only instance that can be fetched");
+        t.isNull(await fetchTurn(provider), "another one");
+        t.equal(await provider.enqueueForOrchestrator(start("held"), { ifAbsent: true }), "enqueued", "a fresh start");
+        const fresh = [raised("held"), start("held")];
+        t.equal((await takeTurn(provider)).item.messages, fresh, "what the fresh instance finds");
+      },
+    },
+    {
       id: "delete_by_another_process",
       promise: "A deletion by one process refuses the commits of another",
       async run(t) {
@@ -704,8 +754,8 @@ async function createTree(provider: Provider): Promise<void> {
 /** A child whose parent was deleted while its start was queued, and a child of its own. */
 async function createOrphan(provider: Provider, admin: ProviderAdmin): Promise<void> {
   await createEnded(provider, "parent");
-  await provider.enqueueForOrchestrator(start("orphan", { parentInstance: "parent", parentId: 2 }));
   await admin.deleteInstance("parent", false);
+  await provider.enqueueForOrchestrator(start("orphan", { parentInstance: "parent", parentId: 2 }));
   const metadata = { ...NAMED, status: "Completed", output: "done", parentInstanceId: "parent" } as const;
   await commitNext(provider, "orphan", { events: [started("orphan")], metadata });
   await createEnded(provider, "grandchild", { parentInstanceId: "orphan" });

@@ -69,7 +69,7 @@ export class MemoryAdmin implements AdminStore {
     const wanted = filter.instanceIds === undefined ? null : new Set(filter.instanceIds);
     const selected = this.#store.known.oldestFirst().filter((instance) => {
       if (wanted !== null && !wanted.has(instance.id)) return false;
-      if (scope === "ended-roots" && (isRunning(instance) || this.#hasParent(instance))) return false;
+      if (scope === "ended-roots" && (!hasEnded(instance) || this.#hasParent(instance))) return false;
       return isCompletedBefore(instance.currentExecution, filter.completedBeforeMs);
     });
     return selected.slice(0, filter.limit).map(({ id }) => id);
@@ -140,7 +140,7 @@ export class MemoryAdmin implements AdminStore {
     const doomedIds = new Set(ids);
     const doomed = [...doomedIds].map((id) => this.#store.known.get(id)).filter((instance) => instance !== null);
     for (const instance of doomed) {
-      if (!force && isRunning(instance)) throw stillRunning(operation, instance.id);
+      if (!force && !hasEnded(instance)) throw stillRunning(operation, instance.id);
       const orphan = this.#store.known.childrenOf(instance.id).find((child) => !doomedIds.has(child));
       if (orphan !== undefined) throw wouldOrphan(operation, orphan, instance.id); // A2
     }
@@ -183,8 +183,10 @@ function statusOf(instance: KnownInstance): ExecutionStatus {
   return instance.currentExecution?.status ?? "Running";
 }
 
-function isRunning(instance: KnownInstance): boolean {
-  return statusOf(instance) === "Running";
+/** A5 */
+function hasEnded(instance: KnownInstance): boolean {
+  const status = statusOf(instance);
+  return status === "Completed" || status === "Failed";
 }
 
 function isCompletedBefore(execution: ExecutionRecord | null, timeMs: number | undefined): boolean {

@@ -283,7 +283,8 @@ export class MemoryProvider implements Provider {
 
   /** Without its record an instance is as if it had never been: a token of its lock or of its work opens nothing. */
   #forget(instances: readonly KnownInstance[]): number {
-    let removed = this.#work.removeWorkOf(new Set(instances.map(({ id }) => id)));
+    const ids = new Set(instances.map(({ id }) => id));
+    let removed = this.#work.removeWorkOf(ids) + this.#dropUnbornChildren(ids);
     for (const instance of instances) {
       removed += instance.messages.size;
       this.#unlock(instance);
@@ -291,7 +292,22 @@ export class MemoryProvider implements Provider {
       this.#known.remove(instance);
       this.#instances.delete(instance.id);
     }
-    for (const { id } of instances) this.#watchers.changed(id);
+    for (const id of ids) this.#watchers.changed(id);
+    return removed;
+  }
+
+  /** Whoever works on the first turn of such a child finds its lock gone. */
+  #dropUnbornChildren(parents: ReadonlySet<string>): number {
+    let removed = 0;
+    for (const child of this.#instances.values()) {
+      const starts = child.row === null ? child.messages.startsFrom(parents) : [];
+      if (starts.length === 0) continue;
+      for (const start of starts) child.messages.remove(start);
+      this.#unlock(child);
+      this.#reschedule([child], this.#clock.now());
+      this.#watchers.changed(child.id);
+      removed += starts.length;
+    }
     return removed;
   }
 

@@ -79,6 +79,11 @@ export class MessageList {
     return null;
   }
 
+  /** The starts that one of these parents has queued. */
+  startsFrom(parents: ReadonlySet<string>): Message[] {
+    return [...this.#messages].filter(({ item }) => isStartLike(item) && parents.has(item.parentInstance ?? ""));
+  }
+
   /** When the passing of time alone makes another message visible; null: never. */
   nextVisibleAt(now: number): number | null {
     return this.#byVisibility.firstAfter({ visibleAt: now, seq: Number.POSITIVE_INFINITY })?.visibleAt ?? null;

@@ -115,7 +115,7 @@ export const selectEndedRoots = `
   SELECT i.instance_id
   FROM duroxide_executions AS e
   CROSS JOIN duroxide_instances AS i ON i.instance_id = e.instance_id AND i.current_execution_id = e.execution_id
-  WHERE e.completed_at < ?
+  WHERE e.completed_at < ? AND e.status IN ('Completed', 'Failed')
     AND NOT EXISTS (SELECT 1 FROM duroxide_instances AS p WHERE p.instance_id = i.parent_instance_id)
   ORDER BY i.created_at, i.created_order LIMIT ?
 `;
@@ -123,7 +123,8 @@ export const selectEndedRootsAmong = `
   SELECT i.instance_id
   FROM duroxide_instances AS i
   CROSS JOIN duroxide_executions AS e ON e.instance_id = i.instance_id AND e.execution_id = i.current_execution_id
-  WHERE e.completed_at < ? AND i.instance_id IN (SELECT value FROM json_each(?))
+  WHERE e.completed_at < ? AND e.status IN ('Completed', 'Failed')
+    AND i.instance_id IN (SELECT value FROM json_each(?))
     AND NOT EXISTS (SELECT 1 FROM duroxide_instances AS p WHERE p.instance_id = i.parent_instance_id)
   ORDER BY i.created_at, i.created_order LIMIT ?
 `;

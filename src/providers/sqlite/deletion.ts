@@ -4,6 +4,7 @@
 //       finds the token unknown, also when an instance of the same name has begun since.
 //   X2. Everything is checked before anything is removed, under the write lock: no child can be born in between.
 //   X3. An id without an instance's row is nobody's: what is queued for it stays.
+//   X4. A child that has not begun goes with its parent: its start, and the lock of whoever works on it.
 
 import type { DeleteResult, PruneOptions, PruneResult } from "../../provider/admin.js";
 import { instanceNotFound, stillRunning, wouldOrphan } from "../../provider/kit/refusals.js";
@@ -15,11 +16,11 @@ import type { Transaction } from "./transaction.js";
 export const selectKnown = `
   SELECT instance_id FROM duroxide_instances WHERE instance_id IN (SELECT value FROM json_each(?))
 `;
-export const selectRunning = `
+export const selectUnended = `
   SELECT i.instance_id
   FROM duroxide_instances AS i
   CROSS JOIN duroxide_executions AS e ON e.instance_id = i.instance_id AND e.execution_id = i.current_execution_id
-  WHERE i.instance_id IN (SELECT value FROM json_each(?)) AND e.status = 'Running'
+  WHERE i.instance_id IN (SELECT value FROM json_each(?)) AND e.status NOT IN ('Completed', 'Failed')
   LIMIT 1
 `;
 /** A child of one of them that is none of them. */
@@ -55,6 +56,22 @@ export const deleteKnown = `
   DELETE FROM duroxide_instances WHERE instance_id IN (SELECT value FROM json_each(?))
 `;
 
+/** Children of these that have no row yet. */
+export const selectUnborn = `
+  SELECT DISTINCT instance_id FROM duroxide_orchestrator_queue AS q
+  WHERE q.parent_instance_id IN (SELECT value FROM json_each(?))
+    AND NOT EXISTS (SELECT 1 FROM duroxide_instances AS i WHERE i.instance_id = q.instance_id)
+`;
+export const deleteStarts = `
+  DELETE FROM duroxide_orchestrator_queue
+  WHERE parent_instance_id IN (SELECT value FROM json_each(?)) AND instance_id IN (SELECT value FROM json_each(?))
+`;
+/** What else was in the batch of a lock that is gone. */
+export const readyMessages = `
+  UPDATE duroxide_orchestrator_queue SET state = 'ready'
+  WHERE state = 'taken' AND instance_id IN (SELECT value FROM json_each(?))
+`;
+
 /** What ended before a certain time and is neither current nor among the newest. */
 export const selectPrunable = `
   SELECT e.execution_id
@@ -87,7 +104,7 @@ export function deleteInstances(tx: Transaction, instances: readonly string[], f
   checkNoOrphans(tx, these); // X2
 
   tx.db.run(deleteLocks, these); // X1
-  const messages = tx.db.run(deleteMessages, these);
+  const messages = tx.db.run(deleteMessages, these) + deleteUnborn(tx, these);
   const activities = tx.db.run(deleteActivities, these);
   const eventsDeleted = tx.db.run(deleteHistories, these);
   const executionsDeleted = tx.db.run(deleteExecutions, these);
@@ -97,6 +114,18 @@ export function deleteInstances(tx: Transaction, instances: readonly string[], f
 
   for (const id of known) tx.effects.changedInstances.add(fromColumn(id));
   return { instancesDeleted, executionsDeleted, eventsDeleted, queueMessagesDeleted: messages + activities };
+}
+
+/** X4 */
+function deleteUnborn(tx: Transaction, parents: string): number {
+  const unborn = tx.db.all<IdRow>(selectUnborn, parents).map((row) => row.instance_id);
+  if (unborn.length === 0) return 0;
+  const these = JSON.stringify(unborn);
+  const deleted = tx.db.run(deleteStarts, parents, these);
+  tx.db.run(deleteLocks, these);
+  tx.db.run(readyMessages, these);
+  for (const id of unborn) tx.effects.changedInstances.add(fromColumn(id));
+  return deleted;
 }
 
 /** @throws ProviderError "not-found" */
@@ -117,7 +146,7 @@ export function pruneInstance(
 }
 
 function checkNoneRuns(tx: Transaction, these: string): void {
-  const running = tx.db.get<IdRow>(selectRunning, these);
+  const running = tx.db.get<IdRow>(selectUnended, these);
   if (running !== undefined) throw stillRunning("deleteInstancesAtomic", fromColumn(running.instance_id));
 }
 

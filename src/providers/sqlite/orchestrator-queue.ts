@@ -11,13 +11,13 @@ import { isStartLike, targetInstance } from "../../history/work-item.js";
 import { lockLost } from "../../provider/kit/refusals.js";
 import type { AbandonOptions, ScheduledId } from "../../provider/provider.js";
 import type { Database } from "./database.js";
-import { fromColumn, toColumn } from "./text-column.js";
+import { fromColumn, toColumn, toNullableColumn } from "./text-column.js";
 import type { Transaction } from "./transaction.js";
 
 const insertMessage = `
   INSERT INTO duroxide_orchestrator_queue
-    (instance_id, state, due_at, visible_at, is_start, timer_execution_id, timer_id, work_item)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+    (instance_id, state, due_at, visible_at, is_start, parent_instance_id, timer_execution_id, timer_id, work_item)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 `;
 
 export const unparkMessages = `
@@ -92,6 +92,7 @@ export function enqueueMessage(tx: Transaction, item: OrchestratorItem, delayMs 
     dueAt,
     visibleAt,
     isStartLike(item) ? 1 : 0,
+    toNullableColumn((isStartLike(item) ? item.parentInstance : null) ?? null),
     timerExecutionId,
     timerId,
     encodeWorkItem(item),

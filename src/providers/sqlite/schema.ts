@@ -80,6 +80,8 @@ export const MIGRATIONS: readonly Migration[] = [
         -- Never before due_at.
         visible_at         INTEGER NOT NULL,
         is_start           INTEGER NOT NULL,
+        -- Of a start: whose child it is to be.
+        parent_instance_id TEXT,
         timer_execution_id INTEGER,
         timer_id           INTEGER,
         attempt_count      INTEGER NOT NULL DEFAULT 0,
@@ -90,6 +92,8 @@ export const MIGRATIONS: readonly Migration[] = [
       CREATE INDEX duroxide_messages_parked ON duroxide_orchestrator_queue (instance_id) WHERE state = 'parked';
       CREATE INDEX duroxide_messages_by_instance ON duroxide_orchestrator_queue (instance_id, visible_at);
       CREATE INDEX duroxide_messages_starts ON duroxide_orchestrator_queue (instance_id) WHERE is_start = 1;
+      CREATE INDEX duroxide_messages_starts_by_parent ON duroxide_orchestrator_queue (parent_instance_id)
+        WHERE parent_instance_id IS NOT NULL;
       CREATE INDEX duroxide_messages_timers ON duroxide_orchestrator_queue (instance_id, timer_execution_id, timer_id)
         WHERE timer_id IS NOT NULL;
 

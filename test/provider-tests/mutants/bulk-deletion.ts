@@ -6,7 +6,7 @@ export const BULK_DELETION: readonly Mutant[] = [
     category: "bulk_deletion",
     caughtBy: "delete_instance_bulk_safety_and_limits",
     store: "memory",
-    patches: [{ file: "memory-admin.ts", find: "isRunning(instance) ||", replace: "" }],
+    patches: [{ file: "memory-admin.ts", find: "!hasEnded(instance) ||", replace: "" }],
   },
   {
     name: "a bulk deletion takes what ended in the very millisecond",

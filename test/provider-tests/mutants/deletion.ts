@@ -6,7 +6,7 @@ export const DELETION: readonly Mutant[] = [
     category: "deletion",
     caughtBy: "force_delete_prevents_ack_recreation",
     store: "sqlite",
-    patches: [{ file: "deletion.ts", find: "tx.db.run(deleteLocks, these);", replace: "" }],
+    patches: [{ file: "deletion.ts", find: "tx.db.run(deleteLocks, these); // X1", replace: "" }],
   },
   {
     name: "a deletion leaves the lock in memory",
@@ -104,6 +104,29 @@ export const DELETION: readonly Mutant[] = [
         replace: `tx.db.run(deleteKvStore, these);
   tx.db.run("DELETE FROM duroxide_sessions");`,
       },
+    ],
+  },
+  {
+    name: "a child that has not begun survives the deletion of its parent",
+    category: "deletion",
+    caughtBy: "unborn_children_go_with_their_parent",
+    store: "sqlite",
+    patches: [{ file: "deletion.ts", find: " + deleteUnborn(tx, these)", replace: "" }],
+  },
+  {
+    name: "whoever works on the first turn of a deleted child can commit it",
+    category: "deletion",
+    caughtBy: "unborn_children_go_with_their_parent",
+    store: "memory",
+    patches: [{ file: "memory-provider.ts", find: "      this.#unlock(child);\n", replace: "" }],
+  },
+  {
+    name: "between two executions an instance counts as ended",
+    category: "deletion",
+    caughtBy: "delete_between_executions_needs_force",
+    store: "memory",
+    patches: [
+      { file: "memory-admin.ts", find: `return status === "Completed" ||`, replace: `return status !== "Running" ||` },
     ],
   },
 ];

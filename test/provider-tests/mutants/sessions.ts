@@ -155,7 +155,7 @@ export const SESSIONS: readonly Mutant[] = [
     patches: [
       {
         file: "deletion.ts",
-        find: "tx.db.run(deleteLocks, these);",
+        find: "tx.db.run(deleteLocks, these); // X1",
         replace: `tx.db.run(deleteLocks, these); tx.db.run("DELETE FROM duroxide_sessions");`,
       },
     ],
