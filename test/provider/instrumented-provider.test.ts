@@ -7,7 +7,6 @@ import { act, done, start } from "../../src/provider-tests/builders.js";
 import { create, fetchWork, LONG_LOCK_MS } from "../../src/provider-tests/steps.js";
 import { MemoryProvider } from "../../src/providers/memory/index.js";
 import { VirtualClock } from "../../src/testing/virtual-clock.js";
-import { describeProviderContract } from "../providers/contract/index.js";
 
 function openInstrumented() {
   const clock = new VirtualClock();
@@ -16,11 +15,6 @@ function openInstrumented() {
   const provider = instrument(inner, clock, (fact) => void facts.push(fact));
   return { clock, inner, provider, facts };
 }
-
-describeProviderContract("an instrumented MemoryProvider", async () => {
-  const { clock, provider } = openInstrumented();
-  return { clock, provider };
-});
 
 describe("an instrumented provider", () => {
   test("tells of the operations that the metrics name, and of no others", async () => {

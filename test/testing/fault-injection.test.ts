@@ -19,7 +19,6 @@ import {
   versionedEvent,
   waitForHistory,
 } from "../../src/testing/index.js";
-import { describeProviderContract } from "../providers/contract/index.js";
 import { World } from "../runtime/world.js";
 
 let runs = 0;
@@ -55,11 +54,6 @@ async function kindOf(failing: Promise<unknown>): Promise<string> {
   expect(error).toBeInstanceOf(ProviderError);
   return (error as ProviderError).kind;
 }
-
-describeProviderContract("a ControlledProvider that controls nothing", async () => {
-  const { clock, store } = opened();
-  return { clock, provider: new ControlledProvider(store, { clock }) };
-});
 
 describe("every wrapper", () => {
   test.each(WRAPPERS)("%o is its provider in name, version, management and wake, and closes it", async (Wrapper) => {
