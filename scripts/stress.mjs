@@ -7,23 +7,20 @@ import { memoryStore, sqliteFileStore, sqliteMemoryStore } from "../dist/provide
 
 const STORES = { memory: memoryStore, "sqlite-memory": sqliteMemoryStore, "sqlite-file": sqliteFileStore() };
 
-const LARGE = ["infra-check-large-payload", "large-payload"];
+const GENERAL = ["infra-check", "infra-check-large-payload", "ci-quick", "baseline", "concurrency", "large-payload"];
 const SUITE = ["sqlite-suite-1-1", "sqlite-suite-2-2"];
 
 /** By store, what is run there. A configuration that is asked for by name and stands nowhere here runs on the last. */
 const PLANS = {
-  memory: { memory: ["baseline", "concurrency", ...LARGE] },
-  sqlite: { "sqlite-memory": SUITE, "sqlite-file": [...SUITE, "baseline", "concurrency", ...LARGE] },
+  memory: { memory: GENERAL },
+  sqlite: { "sqlite-memory": SUITE, "sqlite-file": [...GENERAL, ...SUITE] },
 };
-
-/** Nobody wants to wait longer who did not ask for it. */
-const LONGEST_MS = 10_000;
 
 const { plan, durationMs } = readArguments();
 const runs = plan.map(({ store, configuration }) => ({
   store,
   configuration,
-  durationMs: durationMs ?? Math.min(STRESS_CONFIGURATIONS[configuration].config.durationMs, LONGEST_MS),
+  durationMs: durationMs ?? STRESS_CONFIGURATIONS[configuration].config.durationMs,
   open: () => STORES[store].open({ clock: systemClock }),
 }));
 const report = await runStressSuite(runs, ({ store, configuration, durationMs: ms }) =>
