@@ -62,7 +62,7 @@ export abstract class Management {
 
   /** Whether the provider offers management. Without it, all methods below but `getInstanceStats` are refused. */
   hasManagementCapability(): boolean {
-    return this.#provider.admin !== null;
+    return this.#admin !== null;
   }
 
   // Lists and details
@@ -255,9 +255,13 @@ export abstract class Management {
   }
 
   async #ask<T>(question: (admin: ProviderAdmin) => Promise<T>): Promise<T> {
-    const { admin, name } = this.#provider;
-    if (admin === null) throw new ManagementNotAvailableError(name); // M1
-    return question(admin);
+    if (this.#admin === null) throw new ManagementNotAvailableError(this.#provider.name); // M1
+    return question(this.#admin);
+  }
+
+  /** A provider in plain JavaScript may have left it out. */
+  get #admin(): ProviderAdmin | null {
+    return this.#provider.admin ?? null;
   }
 
   async #askAbout<T>(
