@@ -15,7 +15,7 @@ test("the skeleton of a provider and the examples of how to test it compile toge
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const [skeleton = "", ...more] = codeIn("writing-a-provider.md");
   const examples = codeIn("testing-a-provider.md");
-  expect([more.length, examples.length]).toEqual([0, 2]);
+  expect([more.length, examples.length]).toEqual([0, 3]);
 
   writeFileSync(join(folder, "my-provider.ts"), skeleton);
   for (const [index, example] of examples.entries()) writeFileSync(join(folder, `example-${index}.ts`), example);

@@ -55,7 +55,7 @@ export class CaseContext extends Checks {
     return new CaseStore(store, (provider) => this.#toClose.unshift(() => provider[Symbol.asyncDispose]()));
   }
 
-  /** For the suite: closes all that the case has opened (X2). */
+  /** For the suite: closes all that the case has opened. */
   async close(): Promise<void> {
     for (const close of this.#toClose.splice(0)) await close();
   }
@@ -128,6 +128,7 @@ export class CaseStore {
   readonly provider: Provider;
   readonly #store: TestStore;
   readonly #closeLater: (provider: Provider) => void;
+  readonly #others: Provider[] = [];
 
   constructor(store: TestStore, closeLater: (provider: Provider) => void) {
     this.provider = store.provider;
@@ -148,12 +149,28 @@ export class CaseStore {
     if (this.#store.openAnother === undefined) return notOffered("the factory has no `openAnother`");
     const provider = await this.#store.openAnother();
     this.#closeLater(provider);
+    this.#others.push(provider);
     return provider;
+  }
+
+  /** Closes all providers on the store and opens it again: what this one finds is what was durable. */
+  async reopen(): Promise<CaseStore> {
+    const reopen = this.#store.reopen ?? this.#store.openAnother;
+    if (reopen === undefined) return notOffered("the factory has no `reopen`");
+    for (const provider of [this.provider, ...this.#others]) await provider[Symbol.asyncDispose]();
+    const provider = await reopen.call(this.#store);
+    this.#closeLater(provider);
+    return new CaseStore({ ...this.#store, provider }, this.#closeLater);
   }
 
   async corruptHistory(instance: string): Promise<void> {
     if (this.#store.corruptHistory === undefined) return notOffered("the factory has no `corruptHistory`");
     return this.#store.corruptHistory(instance);
+  }
+
+  async corruptQueues(instance: string): Promise<void> {
+    if (this.#store.corruptQueues === undefined) return notOffered("the factory has no `corruptQueues`");
+    return this.#store.corruptQueues(instance);
   }
 
   async maxAttemptCount(instance: string): Promise<number> {

@@ -28,18 +28,20 @@ export class Checks {
   /** Deeply equal; a field that is undefined is as good as absent. `what` names what is looked at, as in "the history after the refused ack". */
   equal<T>(actual: T, expected: NoInfer<T>, what: string): void {
     this.#count += 1;
-    if (!isEqual(actual, expected)) broken(what, expected, actual);
+    const where = differenceOf(actual, expected, allKeys);
+    if (where !== null) broken(what, expected, actual, where);
   }
 
   /** Every field that `expected` has is equal; others do not matter. Arrays must be as long. */
   matches<T>(actual: T, expected: Shape<T>, what: string): void {
     this.#count += 1;
-    if (!fits(actual, expected)) broken(what, expected, actual);
+    const where = differenceOf(actual, expected, wantedKeys);
+    if (where !== null) broken(what, expected, actual, where);
   }
 
   isNull(actual: unknown, what: string): void {
     this.#count += 1;
-    if (actual !== null) broken(what, null, actual);
+    if (actual !== null) broken(what, null, actual, "");
   }
 
   /** Neither null nor undefined. Answers with the value. */
@@ -61,9 +63,10 @@ export class Checks {
     what: string,
   ): Promise<ProviderError> {
     this.#count += 1;
+    const wanted = kind === "for good" ? "a refusal for good" : `a refusal of kind "${[kind].flat().join('" or "')}"`;
     const error = await call.then(
       (value) => {
-        throw new BrokenPromiseError(`${what}: expected a refusal, got ${show(value)}.`);
+        throw new BrokenPromiseError(`${what}: expected ${wanted}, but it succeeded with ${show(value)}.`);
       },
       (thrown: unknown) => thrown,
     );
@@ -72,7 +75,7 @@ export class Checks {
     }
     const fitting = kind === "for good" ? !error.retryable : [kind].flat().includes(error.kind);
     if (!fitting) {
-      const message = `${what}: expected a refusal of kind "${[kind].flat().join('" or "')}", got "${error.kind}" (${error.message}).`;
+      const message = `${what}: expected ${wanted}, got one of kind "${error.kind}" (${error.message}).`;
       throw new BrokenPromiseError(message, { cause: error });
     }
     return error;
@@ -84,36 +87,47 @@ export class Checks {
   }
 }
 
-function isEqual(a: unknown, b: unknown): boolean {
-  return compare(a, b, (x, y) => new Set([...definedKeys(x), ...definedKeys(y)]));
-}
+type KeysOf = (actual: object, expected: object) => Iterable<string>;
 
-/** Whether `actual` has everything that `expected` has. */
-function fits(actual: unknown, expected: unknown): boolean {
-  return compare(actual, expected, (_actual, wanted) => definedKeys(wanted));
-}
+const allKeys: KeysOf = (actual, expected) => new Set([...definedKeys(actual), ...definedKeys(expected)]);
+const wantedKeys: KeysOf = (_actual, expected) => definedKeys(expected);
 
-/** Deep comparison. `keys` tells which fields of two objects must agree; arrays and maps must agree in whole. */
-function compare(a: unknown, b: unknown, keys: (a: object, b: object) => Iterable<string>): boolean {
-  if (Object.is(a, b)) return true;
-  if (typeof a !== "object" || a === null || typeof b !== "object" || b === null) return false;
+/** Where the two differ, as a path such as `.item.messages[2]`; null where they do not. Arrays and maps agree in whole. */
+function differenceOf(a: unknown, b: unknown, keys: KeysOf, path = ""): string | null {
+  if (Object.is(a, b)) return null;
+  if (typeof a !== "object" || a === null || typeof b !== "object" || b === null) return path;
   if (Array.isArray(a) || Array.isArray(b)) {
-    if (!Array.isArray(a) || !Array.isArray(b) || a.length !== b.length) return false;
-    return a.every((element, index) => compare(element, b[index], keys));
+    if (!Array.isArray(a) || !Array.isArray(b)) return path;
+    if (a.length !== b.length) return `${path}.length`;
+    return first(a.keys(), (index) => differenceOf(a[index], b[index], keys, `${path}[${index}]`));
   }
   if (a instanceof Map || b instanceof Map) {
-    if (!(a instanceof Map) || !(b instanceof Map) || a.size !== b.size) return false;
-    return [...a].every(([key, value]) => b.has(key) && compare(value, b.get(key), keys));
+    if (!(a instanceof Map) || !(b instanceof Map)) return path;
+    if (a.size !== b.size) return `${path}.size`;
+    return first(a.keys(), (key) =>
+      b.has(key)
+        ? differenceOf(a.get(key), b.get(key), keys, `${path}.get(${show(key)})`)
+        : `${path}.get(${show(key)})`,
+    );
   }
-  return [...keys(a, b)].every((key) => compare(Reflect.get(a, key), Reflect.get(b, key), keys));
+  return first(keys(a, b), (key) => differenceOf(Reflect.get(a, key), Reflect.get(b, key), keys, `${path}.${key}`));
+}
+
+function first<T>(values: Iterable<T>, look: (value: T) => string | null): string | null {
+  for (const value of values) {
+    const found = look(value);
+    if (found !== null) return found;
+  }
+  return null;
 }
 
 function definedKeys(value: object): string[] {
   return Object.keys(value).filter((key) => Reflect.get(value, key) !== undefined);
 }
 
-function broken(what: string, expected: unknown, actual: unknown): never {
-  throw new BrokenPromiseError(`${what}: expected ${show(expected)}, got ${show(actual)}.`);
+function broken(what: string, expected: unknown, actual: unknown, where: string): never {
+  const hint = where === "" ? "" : ` They differ at ${where}.`;
+  throw new BrokenPromiseError(`${what}: expected ${show(expected)}, got ${show(actual)}.${hint}`);
 }
 
 function show(value: unknown): string {

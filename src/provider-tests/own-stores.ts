@@ -29,6 +29,12 @@ export function sqliteFileStore(
         async corruptHistory(instance) {
           await onConnection(file, (db) => db.prepare(corruptEvents).run(instance));
         },
+        async corruptQueues(instance) {
+          await onConnection(file, (db) => {
+            db.prepare(corruptMessages).run(instance);
+            db.prepare(corruptActivities).run(instance);
+          });
+        },
         async maxAttemptCount(instance) {
           const row = await onConnection(file, (db) => db.prepare(selectMostAttempts).get(instance));
           return (row as { readonly most: number | null }).most ?? 0;
@@ -45,6 +51,8 @@ export const sqliteMemoryStore: ProviderFactory = {
 };
 
 const corruptEvents = "UPDATE duroxide_history SET event_data = '{' WHERE instance_id = ?";
+const corruptMessages = "UPDATE duroxide_orchestrator_queue SET work_item = '{' WHERE instance_id = ?";
+const corruptActivities = "UPDATE duroxide_worker_queue SET work_item = '{' WHERE instance_id = ?";
 
 const selectMostAttempts = `
   SELECT max(attempt_count) AS most FROM duroxide_orchestrator_queue WHERE instance_id = ?`;

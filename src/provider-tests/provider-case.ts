@@ -27,8 +27,15 @@ export interface TestStore {
   readonly provider: Provider;
   /** Opens one more provider on the same store, as another process would. Absent: the store has only one user. */
   openAnother?(): Promise<Provider>;
+  /**
+   * Opens the store again after its provider was closed, as a new process would. Absent: `openAnother` does; without
+   * that one too, the store has nothing to open again.
+   */
+  reopen?(): Promise<Provider>;
   /** Overwrites every stored event of the instance with something that cannot be decoded. */
   corruptHistory?(instance: string): Promise<void>;
+  /** Overwrites every queued message to the instance, and every activity of it, in the same way. */
+  corruptQueues?(instance: string): Promise<void>;
   /** The highest stored attempt count over the instance's messages in the orchestrator queue. */
   maxAttemptCount?(instance: string): Promise<number>;
   /** Cleans up after the case, when its providers are closed. */

@@ -77,7 +77,7 @@ export async function validate(factory: ProviderFactory, options: ValidateOption
   return report(results);
 }
 
-/** Runs one case. Never rejects (V1). */
+/** Runs one case. Never rejects. */
 export async function runCase(
   category: Category,
   it: ProviderCase,

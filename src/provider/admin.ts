@@ -102,7 +102,7 @@ export interface PruneResult {
 export type BulkScope =
   /** Everything that the filter lets through. */
   | "any"
-  /** Instances that have ended (A5), and are nobody's children (A4). */
+  /** Instances that have completed or failed, and whose parent, if any, is gone. */
   | "ended-roots";
 
 /**

@@ -12,6 +12,8 @@
 //   P6. An ack with a lock that is not live changes nothing and rejects with kind "lock-lost".
 //   P7. History is append-only: rows are inserted, never rewritten; an event id that exists already is refused.
 //   P8. Stored events and work items come back as they were written.
+//   P9. Queued items that cannot be decoded block nobody: a message is left out of its batch and goes with the ack, an
+//       activity is set aside.
 
 import type { Event } from "../history/event.js";
 import type { KvEntry } from "../history/kv-entry.js";

@@ -66,6 +66,8 @@ describe("a case", () => {
       outcomeOf(async (t) => void t.found((await t.open()).admin, "management"), bare),
       outcomeOf(async (t) => void t.found((await t.open()).wake, "the wake source"), bare),
       outcomeOf(async (t) => (await t.open()).corruptHistory("a"), bare),
+      outcomeOf(async (t) => (await t.open()).corruptQueues("a"), bare),
+      outcomeOf(async (t) => void t.found(await (await t.open()).reopen(), "the store again"), bare),
       outcomeOf(async (t) => t.ok((await (await t.open()).maxAttemptCount("a")) > 0, "attempts"), bare),
       outcomeOf(async (t) => void t.found(await (await t.open()).openAnother(), "another"), bare),
       outcomeOf(async (t) => void t.found(t.exactTime, "a clock"), { ...bare, time: "real" }),
@@ -74,6 +76,8 @@ describe("a case", () => {
       { kind: "skipped", reason: "the provider has no `admin`" },
       { kind: "skipped", reason: "the provider has no `wake`" },
       { kind: "skipped", reason: "the factory has no `corruptHistory`" },
+      { kind: "skipped", reason: "the factory has no `corruptQueues`" },
+      { kind: "skipped", reason: "the factory has no `reopen`" },
       { kind: "skipped", reason: "the factory has no `maxAttemptCount`" },
       { kind: "skipped", reason: "the factory has no `openAnother`" },
       { kind: "skipped", reason: "needs exact milliseconds, and this provider lives in real time" },
@@ -82,7 +86,7 @@ describe("a case", () => {
 
   test("says what it looked at, what it expected and what it got", async () => {
     const outcome = await outcomeOf(async (t) => t.equal([1, 2], [1, 3], "the events of the history"));
-    const message = "the events of the history: expected [ 1, 3 ], got [ 1, 2 ].";
+    const message = "the events of the history: expected [ 1, 3 ], got [ 1, 2 ]. They differ at [1].";
     expect(outcome).toMatchObject({ kind: "failed", error: { name: "BrokenPromiseError", message } });
   });
 });

@@ -1,14 +1,12 @@
 import {
   type ActivityExecute,
-  decodeWorkItem,
   type ExecutionState,
   encodeWorkItem,
   lockLost,
-  ProviderError,
   type SessionFetch,
   type TagFilter,
 } from "duroxide-ts/provider";
-import { type ActivityRow, after, currentExecution, decoded, findInstance, type Tables } from "./tables.js";
+import { type ActivityRow, after, currentExecution, findInstance, readWorkItem, type Tables } from "./tables.js";
 
 export function addActivity(tables: Tables, item: ActivityExecute, now: number): void {
   tables.activities.push({
@@ -25,10 +23,19 @@ export function addActivity(tables: Tables, item: ActivityExecute, now: number):
   });
 }
 
-export function readActivity(operation: string, { text }: ActivityRow): ActivityExecute {
-  const item = decoded(operation, () => decodeWorkItem(text));
-  if (item.type === "ActivityExecute") return item;
-  throw new ProviderError("corrupt", operation, "a message stands in the worker queue");
+/** The oldest activity that can be taken. What cannot be decoded is set aside for good on the way. */
+export function nextActivity(
+  tables: Tables,
+  isFitting: (row: ActivityRow) => boolean,
+  now: number,
+): { readonly row: ActivityRow; readonly item: ActivityExecute } | null {
+  for (const row of tables.activities) {
+    if (row.visibleAtMs > now || row.lockedUntilMs > now || !isFitting(row)) continue;
+    const item = readWorkItem(row.text);
+    if (item?.type === "ActivityExecute") return { row, item };
+    row.visibleAtMs = Number.MAX_SAFE_INTEGER;
+  }
+  return null;
 }
 
 export function liveActivity(operation: string, tables: Tables, lockToken: string, now: number): ActivityRow {

@@ -13,10 +13,16 @@ describeProvider("one JSON file", {
     const provider = await JsonFileProvider.open(file, { clock });
     return {
       provider,
-      // No `openAnother`: the state is in memory, and two providers would write over each other.
+      // No `openAnother`: the state is in memory, and two providers would write over each other. One after the other may.
+      reopen: () => JsonFileProvider.open(file, { clock }),
       corruptHistory: (instance) =>
         provider.tamper((tables) => {
           for (const event of tables.events) if (event.instance === instance) event.text = "no event";
+        }),
+      corruptQueues: (instance) =>
+        provider.tamper((tables) => {
+          const queued = [...tables.messages, ...tables.activities];
+          for (const row of queued) if (row.instance === instance) row.text = "no work item";
         }),
       // From the file, not from memory: attempts must be counted durably.
       maxAttemptCount: async (instance) => {

@@ -33,7 +33,7 @@ import {
   fitsSession,
   fitsTag,
   liveActivity,
-  readActivity,
+  nextActivity,
   touchSession,
 } from "./activities.js";
 import { adminStore } from "./admin.js";
@@ -49,6 +49,7 @@ import {
   visibleBatches,
 } from "./messages.js";
 import {
+  type ActivityRow,
   after,
   EMPTY_TABLES,
   eventsOf,
@@ -133,7 +134,7 @@ export class JsonFileProvider implements Provider {
           item: {
             instance,
             ...identity,
-            messages: batch.map((message) => readMessage(operation, message)),
+            messages: batch.map(readMessage).filter((message) => message !== null),
             ...replayFrom(tables, instance, identity.executionId),
             isWarm: false,
           },
@@ -209,15 +210,10 @@ export class JsonFileProvider implements Provider {
     if (tagFilter.kind === "none") return null;
     return this.#document.change(operation, (tables) => {
       const now = this.#clock.now();
-      const row = tables.activities.find(
-        (candidate) =>
-          candidate.visibleAtMs <= now &&
-          candidate.lockedUntilMs <= now &&
-          fitsTag(candidate, tagFilter) &&
-          fitsSession(tables, candidate, session, now),
-      );
-      if (row === undefined) return null;
-      const item = readActivity(operation, row);
+      const isFitting = (row: ActivityRow) => fitsTag(row, tagFilter) && fitsSession(tables, row, session, now);
+      const found = nextActivity(tables, isFitting, now);
+      if (found === null) return null;
+      const { row, item } = found;
       const lockToken = randomUUID();
       row.token = lockToken;
       row.lockedUntilMs = after(now, options.lockTimeoutMs);

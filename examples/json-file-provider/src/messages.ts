@@ -88,7 +88,7 @@ export function identify(tables: Tables, instance: string, messages: readonly Me
   const started = startedEvent(tables.events.filter((event) => event.instance === instance));
   if (started !== null) return { orchestrationName: started.name, version: started.version, executionId };
   const start = messages.find(isStart);
-  const item = start === undefined ? null : readMessage("identify", start);
+  const item = start === undefined ? null : readMessage(start);
   if (item !== null && isStartLike(item)) {
     const version = item.version ?? "unknown";
     return { orchestrationName: item.orchestration, version, executionId: Math.max(1, executionId) };

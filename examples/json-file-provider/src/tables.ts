@@ -8,6 +8,7 @@ import {
   ProviderError,
   type ScheduledId,
   type SemVer,
+  type WorkItem,
 } from "duroxide-ts/provider";
 
 /**
@@ -68,7 +69,7 @@ export interface MessageRow {
   readonly timer: ScheduledId | null;
   /** Of a start: whose child it starts. Null: nobody's, or no start. */
   readonly parentId: string | null;
-  readonly text: string;
+  text: string;
   readonly dueAtMs: number;
   readonly visibleAtMs: number;
   attempts: number;
@@ -88,7 +89,7 @@ export interface ActivityRow {
   readonly id: number;
   readonly tag: string | null;
   readonly sessionId: string | null;
-  readonly text: string;
+  text: string;
   visibleAtMs: number;
   token: string | null;
   lockedUntilMs: number;
@@ -165,10 +166,19 @@ export function readEvents(operation: string, rows: readonly EventRow[]): Event[
   return rows.map(({ text }) => decoded(operation, () => decodeEvent(text)));
 }
 
-export function readMessage(operation: string, { text }: MessageRow): OrchestratorItem {
-  const item = decoded(operation, () => decodeWorkItem(text));
-  if (item.type !== "ActivityExecute") return item;
-  throw new ProviderError("corrupt", operation, "an activity stands in the orchestrator queue");
+/** Null where it cannot be decoded: nobody must be kept waiting by it. */
+export function readMessage({ text }: MessageRow): OrchestratorItem | null {
+  const item = readWorkItem(text);
+  return item === null || item.type === "ActivityExecute" ? null : item;
+}
+
+export function readWorkItem(text: string): WorkItem | null {
+  try {
+    return decodeWorkItem(text);
+  } catch (error) {
+    if (error instanceof CodecError) return null;
+    throw error;
+  }
 }
 
 /** What `decode` makes of stored text. Text that it does not understand is the store's fault. */

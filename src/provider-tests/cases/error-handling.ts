@@ -1,4 +1,4 @@
-// cases/error-handling.ts — what is refused is refused clearly, and history that cannot be decoded is never taken for none.
+// cases/error-handling.ts — what is refused is refused clearly, and what cannot be decoded is never taken for nothing.
 
 import { CORRUPT_HISTORY_EVENT_ID } from "../../history/event.js";
 import type { ActivityExecute, OrchestratorItem } from "../../history/work-item.js";
@@ -24,7 +24,7 @@ import { begin, create, fetchTurn, fetchWork, takeTurn, takeWork } from "../step
 
 export const errorHandling: Category = {
   name: "error_handling",
-  about: "What is refused is refused clearly, and history that cannot be decoded is never taken for none.",
+  about: "What is refused is refused clearly, and what cannot be decoded is never taken for nothing.",
   cases: [
     {
       id: "invalid_lock_token_on_ack",
@@ -304,6 +304,64 @@ export const errorHandling: Category = {
         await provider.enqueueForOrchestrator(raised("b"));
         const { item } = await takeTurn(provider);
         t.matches(item, { instance: "b", history: [started("b")], historyError: null }, "the next instance");
+      },
+    },
+
+    // Queued items that cannot be decoded
+
+    {
+      id: "corrupt_message_goes_with_its_batch",
+      promise: "A message that cannot be decoded is not handed out, and goes with the ack of its batch",
+      async run(t) {
+        const store = await t.open();
+        const { provider } = store;
+        await create(provider, "a");
+        await provider.enqueueForOrchestrator(raised("a", "corrupt"));
+        await store.corruptQueues("a");
+        await provider.enqueueForOrchestrator(raised("a", "sound"));
+
+        const { item, lockToken } = await takeTurn(provider);
+        t.equal(item.messages, [raised("a", "sound")], "the messages of the batch");
+        await provider.ackOrchestrationItem(lockToken, turn());
+        t.isNull(await fetchTurn(provider), "the instance after the ack");
+        t.equal((await store.admin.getQueueDepths()).orchestratorQueue, 0, "the messages that are left");
+      },
+    },
+    {
+      id: "corrupt_message_starves_nobody",
+      promise: "Messages that cannot be decoded do not keep other instances waiting, whether theirs is known or not",
+      async run(t) {
+        const store = await t.open();
+        const { provider } = store;
+        await create(provider, "known");
+        await provider.enqueueForOrchestrator(raised("known"));
+        await provider.enqueueForOrchestrator(start("unknown"));
+        await store.corruptQueues("known");
+        await store.corruptQueues("unknown");
+        await provider.enqueueForOrchestrator(start("b"));
+
+        const taken: string[] = [];
+        for (let locked = await fetchTurn(provider); locked !== null; locked = await fetchTurn(provider)) {
+          taken.push(locked.item.instance);
+          t.equal(locked.item.messages.length, locked.item.instance === "b" ? 1 : 0, "the messages that can be read");
+          await provider.ackOrchestrationItem(locked.lockToken, turn());
+        }
+        t.ok(taken.includes("b"), "the instance behind those with corrupt messages is fetched");
+        t.equal(new Set(taken).size, taken.length, "how often each was fetched");
+      },
+    },
+    {
+      id: "corrupt_activity_starves_nobody",
+      promise: "An activity that cannot be decoded is handed to nobody, and does not keep others waiting",
+      async run(t) {
+        const store = await t.open();
+        const { provider } = store;
+        await provider.enqueueForWorker(act("a", 1));
+        await store.corruptQueues("a");
+        await provider.enqueueForWorker(act("b", 2));
+
+        t.equal((await takeWork(provider)).item, act("b", 2), "the activity behind the corrupt one");
+        t.isNull(await fetchWork(provider), "the corrupt one");
       },
     },
   ],

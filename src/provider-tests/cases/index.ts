@@ -9,6 +9,7 @@ import { capabilityFiltering } from "./capability-filtering.js";
 import { conditionalStart } from "./conditional-start.js";
 import { customStatus } from "./custom-status.js";
 import { deletion } from "./deletion.js";
+import { durability } from "./durability.js";
 import { errorHandling } from "./error-handling.js";
 import { fidelity } from "./fidelity.js";
 import { instanceCreation } from "./instance-creation.js";
@@ -53,4 +54,5 @@ export const CATEGORIES: readonly Category[] = [
   instanceStatus,
   wake,
   fidelity,
+  durability,
 ];

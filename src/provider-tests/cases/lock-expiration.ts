@@ -321,6 +321,30 @@ export const lockExpiration: Category = {
       },
     },
     {
+      id: "fractions_of_milliseconds_are_rounded_up",
+      promise: "A lock or a delay of a fraction of a millisecond is never shorter than it says",
+      async run(t) {
+        const clock = t.exactTime;
+        const { provider } = await t.open();
+        await provider.enqueueForOrchestrator(start("a"));
+        await provider.enqueueForWorker(act("a", 1));
+        await takeTurn(provider, { lockTimeoutMs: 10.5 });
+        await takeWork(provider, { lockTimeoutMs: 10.5 });
+        await clock.advance(10);
+        t.isNull(await fetchTurn(provider), "the instance after 10 of 10.5 ms");
+        t.isNull(await fetchWork(provider), "the activity after 10 of 10.5 ms");
+        await clock.advance(1);
+
+        await provider.abandonOrchestrationItem((await takeTurn(provider)).lockToken, { delayMs: 0.5 });
+        await provider.abandonWorkItem((await takeWork(provider)).lockToken, { delayMs: 0.5 });
+        t.isNull(await fetchTurn(provider), "the instance during a delay of 0.5 ms");
+        t.isNull(await fetchWork(provider), "the activity during a delay of 0.5 ms");
+        await clock.advance(1);
+        t.found(await fetchTurn(provider), "the instance after its delay");
+        t.found(await fetchWork(provider), "the activity after its delay");
+      },
+    },
+    {
       id: "delayed_abandon_keeps_later_arrivals_in_order",
       promise: "A delayed abandon holds the whole instance: later messages do not overtake its own",
       async run(t) {

@@ -37,6 +37,17 @@ export const wake: Category = {
       },
     },
     {
+      id: "watcher_hears_of_a_start_that_a_turn_queues",
+      promise: "Whoever watches a child that has not begun hears that its parent has started it",
+      async run(t) {
+        const { wake, provider } = await t.open();
+        const watcher = new Watcher();
+        wake.watchInstance("child", watcher.listener);
+        await create(provider, "a", { orchestratorItems: [start("child", { parentInstance: "a", parentId: 2 })] });
+        await watcher.hears(t, "the wake after the turn that started it");
+      },
+    },
+    {
       id: "watcher_finds_the_new_state",
       promise: "Whoever looks when it is woken finds what was committed",
       async run(t) {

@@ -113,4 +113,17 @@ export const ERROR_HANDLING: readonly Mutant[] = [
       },
     ],
   },
+  {
+    name: "a message that cannot be decoded fails the fetch",
+    category: "error_handling",
+    caughtBy: "corrupt_message_starves_nobody",
+    store: "sqlite",
+    patches: [
+      {
+        file: "fetch-orchestration.ts",
+        find: "      tx.effects.warnings.push(`Message row",
+        replace: "      throw error; tx.effects.warnings.push(`Message row",
+      },
+    ],
+  },
 ];

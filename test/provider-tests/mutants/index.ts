@@ -8,6 +8,7 @@ import { CAPABILITY_FILTERING } from "./capability-filtering.js";
 import { CONDITIONAL_START } from "./conditional-start.js";
 import { CUSTOM_STATUS } from "./custom-status.js";
 import { DELETION } from "./deletion.js";
+import { DURABILITY } from "./durability.js";
 import { ERROR_HANDLING } from "./error-handling.js";
 import { FIDELITY } from "./fidelity.js";
 import { INSTANCE_CREATION } from "./instance-creation.js";
@@ -53,4 +54,5 @@ export const MUTANTS: readonly Mutant[] = [
   ...INSTANCE_STATUS,
   ...WAKE,
   ...FIDELITY,
+  ...DURABILITY,
 ];

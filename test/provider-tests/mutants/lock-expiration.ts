@@ -115,4 +115,11 @@ export const LOCK_EXPIRATION: readonly Mutant[] = [
       },
     ],
   },
+  {
+    name: "durations are rounded down",
+    category: "lock_expiration",
+    caughtBy: "fractions_of_milliseconds_are_rounded_up",
+    store: "sqlite",
+    patches: [{ file: "transaction.ts", find: "Math.ceil(delayMs)", replace: "Math.floor(delayMs)" }],
+  },
 ];
