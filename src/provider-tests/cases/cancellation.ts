@@ -271,6 +271,18 @@ export const cancellation: Category = {
       },
     },
     {
+      id: "activity_that_was_scheduled_twice",
+      promise: "An activity may have been scheduled twice: its cancellation takes all that is left of it",
+      async run(t) {
+        const { provider } = await t.open();
+        await create(provider, "a", { workerItems: [act("a", 2), act("a", 2), act("a", 3), act("a", 3)] });
+        await provider.ackWorkItem((await takeWork(provider)).lockToken, null);
+        await runTurn(provider, "a", { cancelledActivities: [cancelled("a", 2), cancelled("a", 3)] });
+
+        t.isNull(await fetchWork(provider), "the cancelled activities");
+      },
+    },
+    {
       id: "same_activity_in_worker_items_and_cancelled_is_noop",
       promise: "An activity that one turn both schedules and cancels never reaches a worker",
       async run(t) {

@@ -102,6 +102,47 @@ export const cancelledTimers: Category = {
       },
     },
     {
+      id: "timer_that_was_set_twice",
+      promise: "A timer may have been set twice: its cancellation takes all that is left of it",
+      async run(t) {
+        const { provider } = await t.open();
+        const delayMs = 2 * t.lockMs;
+        const [due, later] = [t.now(), t.now() + delayMs];
+        const sets = [timer("a", 2, due), timer("a", 2, later), timer("a", 3, later), timer("a", 3, later)];
+        await create(provider, "a", { orchestratorItems: sets });
+        const { item, lockToken } = await takeTurn(provider);
+        t.equal(item.messages, [timer("a", 2, due)], "the timer that is due");
+        await provider.ackOrchestrationItem(lockToken, turn());
+        await runTurn(provider, "a", { cancelledTimers: [cancelled("a", 2), cancelled("a", 3)] });
+        await t.outlive(delayMs);
+
+        t.isNull(await fetchTurn(provider), "the cancelled timers at their time");
+      },
+    },
+    {
+      id: "timer_of_another_instance",
+      promise:
+        "A turn may cancel a timer of another instance, be it due or in somebody's hands, and takes nothing else",
+      async run(t) {
+        const { provider } = await t.open();
+        for (const instance of ["a", "due", "held"]) await create(provider, instance);
+        await provider.enqueueForOrchestrator(timer("held", 2, 0));
+        const { item, lockToken } = await takeTurn(provider);
+        t.equal(item.instance, "held", "the instance that somebody holds");
+        await provider.enqueueForOrchestrator(raised("held"));
+        await provider.enqueueForOrchestrator(raised("a"));
+        const own = await takeTurn(provider);
+        await provider.enqueueForOrchestrator(timer("due", 2, 0));
+        const cancelledTimers = [cancelled("due", 2), cancelled("held", 2)];
+        await provider.ackOrchestrationItem(own.lockToken, turn({ cancelledTimers }));
+
+        t.isNull(await fetchTurn(provider), "the instance whose timer was due");
+        await provider.ackOrchestrationItem(lockToken, turn());
+        const left = (await takeTurn(provider)).item.messages;
+        t.equal(left, [raised("held")], "what has come for the other one meanwhile");
+      },
+    },
+    {
       id: "refused_turn_cancels_no_timer",
       promise: "A timer is set as before when the turn that cancels it is refused",
       async run(t) {

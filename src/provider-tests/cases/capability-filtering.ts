@@ -6,7 +6,7 @@ import type { LockedOrchestrationItem, Provider } from "../../provider/provider.
 import { continueAsNew, event, kvSet, NAMED, raised, semver, start, started, supports, turn } from "../builders.js";
 import type { CaseContext, CaseStore } from "../case-context.js";
 import type { Category } from "../provider-case.js";
-import { commitNext, continueExecution, create, fetchTurn, LONG_LOCK_MS, runTurn, takeTurn } from "../steps.js";
+import { begin, commitNext, continueExecution, create, fetchTurn, LONG_LOCK_MS, runTurn, takeTurn } from "../steps.js";
 
 /** More than any case has, so that a provider which hands out the same instance for ever is found out. */
 const MOST_INSTANCES = 50;
@@ -20,9 +20,8 @@ export const capabilityFiltering: Category = {
       promise: "A fetch without a filter takes an instance of any version",
       async run(t) {
         const { provider } = await t.open();
-        await seed(provider, { a: "1.2.3" });
-        const { item } = await takeTurn(provider);
-        t.equal(item.instance, "a", "the instance for a fetch without a filter");
+        await seed(provider, { a: "1.2.3", b: "0.0.0", c: "2147483647.0.0", d: "0.0.1" });
+        t.equal(instancesOf(await drain(provider)), ["a", "b", "c", "d"], "the instances for fetches without a filter");
       },
     },
     {
@@ -188,6 +187,22 @@ export const capabilityFiltering: Category = {
 
         const { item } = await takeTurn(provider, { capability: supports("99.0.0..99.9.9") });
         t.equal(item.executionId, 2, "the execution of which no turn has said a version");
+      },
+    },
+    {
+      id: "unnamed_instance_suits_every_filter",
+      promise: "Every filter with a range takes an instance that nobody has named, whatever its turns have pinned",
+      async run(t) {
+        const { provider } = await t.open();
+        await begin(provider, "a", { metadata: { pinnedVersion: semver("9.0.0") } });
+        await provider.enqueueForOrchestrator(raised("a"));
+        const capability = supports("1.0.0..1.9.9");
+        const { item, lockToken } = await takeTurn(provider, { capability });
+        t.equal(item.instance, "a", "the instance without a name");
+
+        await provider.ackOrchestrationItem(lockToken, turn({ metadata: NAMED }));
+        await provider.enqueueForOrchestrator(raised("a"));
+        t.isNull(await fetchTurn(provider, { capability }), "the instance when it has a name");
       },
     },
     {

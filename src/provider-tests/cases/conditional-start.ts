@@ -140,6 +140,17 @@ export const conditionalStart: Category = {
       },
     },
     {
+      id: "condition_is_for_starts_only",
+      promise: "The condition means nothing for a message that is no start: it is enqueued whatever exists",
+      async run(t) {
+        const { provider } = await t.open();
+        await create(provider, "a");
+        const outcome = await provider.enqueueForOrchestrator(raised("a"), { ifAbsent: true });
+        t.equal(outcome, "enqueued", "a message to an instance that exists");
+        t.equal((await takeTurn(provider)).item.messages, [raised("a")], "the messages");
+      },
+    },
+    {
       id: "unconditional_start_is_always_enqueued",
       promise: "A start without the condition is enqueued whatever exists",
       async run(t) {

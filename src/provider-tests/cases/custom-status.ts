@@ -1,9 +1,9 @@
 // cases/custom-status.ts — the custom status is what the last turn that spoke of it said, one version a turn.
 
 import type { Provider } from "../../provider/provider.js";
-import { NAMED, raised, statusSet, turn } from "../builders.js";
+import { NAMED, raised, started, statusSet, turn } from "../builders.js";
 import type { Category } from "../provider-case.js";
-import { continueExecution, create, runTurn, takeTurn } from "../steps.js";
+import { begin, continueExecution, create, runTurn, takeTurn } from "../steps.js";
 
 export const customStatus: Category = {
   name: "custom_status",
@@ -161,6 +161,22 @@ export const customStatus: Category = {
         await t.refused(ack, "duplicate-event", "an ack with an event id in use");
 
         t.equal(await provider.getCustomStatus("a", 0), { status: "before", version: 1 }, "the status after it");
+      },
+    },
+    {
+      id: "custom_status_of_unnamed_instance",
+      promise: "A turn of an instance that nobody has named may set a custom status: only its history keeps it",
+      async run(t) {
+        const { provider } = await t.open();
+        const events = [started("a"), statusSet("a", 2, "busy")];
+        await begin(provider, "a", { events });
+        t.equal(await provider.read("a"), events, "the history");
+        t.isNull(await provider.getCustomStatus("a", 0), "the custom status");
+        const none = { customStatus: null, customStatusVersion: 0 };
+        t.matches(await provider.getInstanceStatus("a"), none, "the instance status");
+
+        await runTurn(provider, "a", { metadata: NAMED });
+        t.matches(await provider.getInstanceStatus("a"), none, "the instance status when it has a name");
       },
     },
     {

@@ -503,6 +503,24 @@ export const deletion: Category = {
       },
     },
     {
+      id: "start_of_one_that_has_begun_stays",
+      promise: "A start of an instance that has begun already, and is nobody's child, does not go with its sender",
+      async run(t) {
+        const { provider, admin } = await t.open();
+        await create(provider, "root");
+        const again = start("root", { parentInstance: "a", parentId: 2 });
+        await createEnded(provider, "a");
+        await provider.enqueueForOrchestrator(again);
+        const { lockToken } = await takeTurn(provider);
+        await provider.enqueueForOrchestrator(again);
+
+        t.matches(await admin.deleteInstance("a", false), { queueMessagesDeleted: 0 }, "what the deletion took");
+        await provider.ackOrchestrationItem(lockToken, turn());
+        const { item } = await takeTurn(provider);
+        t.matches(item, { instance: "root", messages: [again] }, "the instance with the second of its messages");
+      },
+    },
+    {
       id: "delete_by_another_process",
       promise: "A deletion by one process refuses the commits of another",
       async run(t) {

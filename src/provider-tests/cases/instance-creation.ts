@@ -141,6 +141,18 @@ export const instanceCreation: Category = {
       },
     },
     {
+      id: "first_of_several_starts_names_instance",
+      promise: "Of several starts that are queued the oldest says what the instance is a run of",
+      async run(t) {
+        const { provider } = await t.open();
+        const starts = ["First", "Second", "Third"].map((orchestration) => start("a", { orchestration }));
+        for (const item of starts) await provider.enqueueForOrchestrator(item);
+        t.matches(await provider.getInstanceStatus("a"), { orchestrationName: "First" }, "the status");
+        const { item } = await takeTurn(provider);
+        t.matches(item, { orchestrationName: "First", messages: starts }, "the instance at its first fetch");
+      },
+    },
+    {
       id: "half_named_instance",
       promise:
         "A turn that names only one of orchestration and version creates no instance: its history tells what it is",
@@ -157,6 +169,24 @@ export const instanceCreation: Category = {
           { orchestrationName: "TestOrch", version: "1.0.0", history: [started("a")] },
           "the instance as it is fetched",
         );
+      },
+    },
+    {
+      id: "unnamed_instance_has_name_of_latest_start",
+      promise: "An instance that nobody has named is what its latest start event says, wherever in its history that is",
+      async run(t) {
+        const { provider } = await t.open();
+        await begin(provider, "a");
+        const again = { ...started("a", { name: "Again", version: "2.0.0", executionId: 2 }), eventId: 2 };
+        await provider.appendWithExecution("a", 2, [scheduled("a", 1), again]);
+        await provider.appendWithExecution("a", 3, [scheduled("a", 1)]);
+
+        const named = { orchestrationName: "Again", executionId: 3 };
+        const status = { ...named, orchestrationVersion: "2.0.0", status: "Running" } as const;
+        t.matches(await provider.getInstanceStatus("a"), status, "the status");
+        await provider.enqueueForOrchestrator(start("a", { orchestration: "Other" }));
+        const item = { ...named, version: "2.0.0", history: [scheduled("a", 1)] };
+        t.matches((await takeTurn(provider)).item, item, "the instance at its next fetch");
       },
     },
     {

@@ -2,9 +2,9 @@
 
 import type { Event } from "../../history/event.js";
 import type { ExecutionStatus, KvEntry, Provider } from "../../provider/provider.js";
-import { completed, kvAllCleared, kvCleared, kvSet, NAMED, raised, turn } from "../builders.js";
+import { completed, kvAllCleared, kvCleared, kvSet, NAMED, raised, started, turn } from "../builders.js";
 import type { Category } from "../provider-case.js";
-import { continueExecution, create, runTurn, takeTurn } from "../steps.js";
+import { begin, continueExecution, create, runTurn, takeTurn } from "../steps.js";
 
 /** The largest value that the runtime lets through, and how many of them. */
 const MAX_VALUE = "x".repeat(64 * 1024);
@@ -740,6 +740,31 @@ export const kvStore: Category = {
         t.equal(await all(provider), {}, "all values");
         await complete(provider);
         t.equal(await snapshot(provider), {}, "the snapshot after the new one's end");
+      },
+    },
+    {
+      id: "kv_of_unnamed_instance",
+      promise: "An instance that nobody has named has values like any other",
+      async run(t) {
+        const { provider } = await t.open();
+        await begin(provider, "a", { events: [started("a"), kvSet("a", 2, "key", "value")] });
+        t.equal(await provider.getKvValue("a", "key"), "value", "the value while the execution runs");
+        await runTurn(provider, "a", { metadata: { status: "ContinuedAsNew", output: "{}" } });
+        await begin(provider, "a", { executionId: 2, events: [started("a", { executionId: 2 })] });
+        t.equal(await snapshot(provider), { key: entry("value") }, "the values that the next one begins with");
+      },
+    },
+    {
+      id: "kv_turn_that_says_nothing_of_the_status",
+      promise: "Only a turn that ends its execution hands the values on: one that comes after the end does not",
+      async run(t) {
+        const { provider } = await t.open();
+        await create(provider, "a");
+        await write(provider, [kvSet("a", 2, "before", "1")]);
+        await complete(provider);
+        await write(provider, [kvSet("a", 10_000, "after", "2")]);
+        t.equal(await all(provider), { before: "1", after: "2" }, "the values that a reader sees");
+        t.equal(await snapshot(provider), { before: entry("1") }, "the values that a fetch hands out");
       },
     },
   ],

@@ -200,8 +200,14 @@ export const lockExpiration: Category = {
         t.isNull(await fetchTurn(provider), "the instance in the last of ten milliseconds");
         t.isNull(await fetchWork(provider), "the activity in the last of ten milliseconds");
         await clock.advance(1);
-        t.found(await fetchTurn(provider), "the instance after ten milliseconds");
-        t.found(await fetchWork(provider), "the activity after ten milliseconds");
+        const nextInstance = t.found(await fetchTurn(provider), "the instance after ten milliseconds");
+        const nextActivity = t.found(await fetchWork(provider), "the activity after ten milliseconds");
+
+        await provider.renewOrchestrationItemLock(nextInstance.lockToken, 10);
+        await provider.renewWorkItemLock(nextActivity.lockToken, 10);
+        await clock.advance(10);
+        t.found(await fetchTurn(provider), "the instance at an end that the renewal made an earlier one");
+        t.found(await fetchWork(provider), "the activity at an end that the renewal made an earlier one");
       },
     },
     {

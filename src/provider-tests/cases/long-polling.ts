@@ -466,6 +466,27 @@ export const longPolling: Category = {
       },
     },
     {
+      id: "poll_ends_when_the_first_of_several_sessions_becomes_free",
+      promise: "A wait for work of several sessions ends when the first of their locks expires",
+      async run(t) {
+        onlyLongPolls(t);
+        const { provider } = await t.open();
+        for (const [index, sessionId] of ["s1", "s1", "s2", "s2"].entries()) {
+          await provider.enqueueForWorker(act("a", index, { sessionId }));
+        }
+        const long = { session: { ownerId: "A", lockTimeoutMs: 4 * t.lockMs } };
+        await takeWork(provider, long);
+        await takeWork(provider, long);
+        await takeWork(provider, ofSession(t, "A"));
+        const poll = pollWork(t, provider, ofSession(t, "B"));
+        await t.wait(t.lockMs / 2);
+        await waits(t, poll, "a fetch while somebody else has both sessions");
+
+        await t.outlive(t.lockMs / 2);
+        t.equal((await t.soon(poll, "the end of the wait when one session is free"))?.item.id, 3, "what it brings");
+      },
+    },
+    {
       id: "poll_ends_when_a_renewed_session_becomes_free",
       promise: "A wait for work of a session goes on when the session is renewed, and ends when that expires",
       async run(t) {

@@ -267,6 +267,24 @@ export const management: Category = {
       },
     },
     {
+      id: "status_without_output_has_none",
+      promise: "A turn that speaks of the status speaks of output and end, too: what it does not say is gone",
+      async run(t) {
+        const { provider, admin } = await t.open();
+        await createEnded(provider, "a");
+        await runTurn(provider, "a", { metadata: { status: "Running" } });
+        const running = { status: "Running", output: null, completedAtMs: null } as const;
+        t.matches(await admin.getExecutionInfo("a", 1), running, "the execution that runs again");
+        t.matches(await provider.getInstanceStatus("a"), { status: "Running", output: null }, "the status");
+
+        await runTurn(provider, "a", { metadata: { status: "Completed" } });
+        const over = await admin.getExecutionInfo("a", 1);
+        t.matches(over, { status: "Completed", output: null }, "the execution that has ended without an output");
+        t.found(over.completedAtMs, "its end");
+        t.matches(await admin.getInstanceInfo("a"), { status: "Completed", output: null }, "the instance");
+      },
+    },
+    {
       id: "executions_are_described_each_by_itself",
       promise: "Every execution has its own status, times and number of events",
       async run(t) {
@@ -518,6 +536,20 @@ export const management: Category = {
         const next = t.found(await provider.getInstanceStats("a"), "the statistics in execution 2");
         t.equal(next.historyEventCount, 1, "the events of execution 2");
         t.ok(next.historySizeBytes < stats.historySizeBytes, "the history of execution 2 takes fewer bytes");
+      },
+    },
+    {
+      id: "get_instance_stats_without_start",
+      promise: "There are statistics of an execution that has no events, or does not begin with its start",
+      async run(t) {
+        const { provider } = await t.open();
+        await create(provider, "a", { events: [] });
+        const nothing = { historyEventCount: 0, historySizeBytes: 0, queuePendingCount: 0 };
+        t.matches(await provider.getInstanceStats("a"), nothing, "the statistics without events");
+        const late = { ...started("a", { carryForwardEvents: [["q", "1"]] }), eventId: 3 };
+        await runTurn(provider, "a", { events: [scheduled("a", 2), late] });
+        const events = { historyEventCount: 2, queuePendingCount: 0 };
+        t.matches(await provider.getInstanceStats("a"), events, "the statistics of a history that begins otherwise");
       },
     },
     {

@@ -1,7 +1,7 @@
 // cases/multi-execution.ts — every execution has a history of its own, and the latest committed one is the current one.
 
 import type { OrchestrationItem, Provider } from "../../provider/provider.js";
-import { completed, continueAsNew, NAMED, raised, scheduled, start, started } from "../builders.js";
+import { completed, continueAsNew, kvSet, NAMED, raised, scheduled, start, started, statusSet } from "../builders.js";
 import type { Category } from "../provider-case.js";
 import { begin, commitNext, continueExecution, create, fetchTurn, runTurn, takeTurn } from "../steps.js";
 
@@ -158,6 +158,50 @@ export const multiExecution: Category = {
         t.equal(await provider.read("a"), [started("a", { executionId: 2 })], "the second execution");
         t.isNull(await fetchTurn(provider), "the instance, to which nobody has sent anything");
         t.matches(await provider.getInstanceStatus("a"), { status: "Running", executionId: 2 }, "the status");
+      },
+    },
+    {
+      id: "append_makes_no_execution_current",
+      promise: "An append of a later execution makes it the latest to read, and not the current one",
+      async run(t) {
+        const { provider } = await t.open();
+        await create(provider, "a");
+        const later = [started("a", { executionId: 2 }), scheduled("a", 2)];
+        await provider.appendWithExecution("a", 2, later);
+
+        t.equal(await provider.read("a"), later, "the latest history");
+        t.matches(await provider.getInstanceStatus("a"), { executionId: 1 }, "the status");
+        t.matches(await provider.getInstanceStats("a"), { historyEventCount: 1 }, "the statistics");
+        await provider.enqueueForOrchestrator(raised("a"));
+        const current = { executionId: 1, history: [started("a")] };
+        t.matches((await takeTurn(provider)).item, current, "the instance at its next fetch");
+      },
+    },
+    {
+      id: "append_writes_history_only",
+      promise: "What appended events say of values and of the custom status is history, and nothing more",
+      async run(t) {
+        const { provider } = await t.open();
+        await create(provider, "a");
+        const added = [kvSet("a", 2, "key", "value"), statusSet("a", 3, "busy")];
+        await provider.appendWithExecution("a", 1, added);
+
+        t.equal(await provider.read("a"), [started("a"), ...added], "the history");
+        t.equal((await provider.getKvAllValues("a")).size, 0, "the number of values");
+        t.isNull(await provider.getCustomStatus("a", 0), "the custom status");
+      },
+    },
+    {
+      id: "executions_in_any_order",
+      promise: "Executions are listed by their ids and the highest is the latest, in whatever order they came",
+      async run(t) {
+        const { provider, admin } = await t.open();
+        for (const executionId of [3, 1, 12, 2]) {
+          await provider.appendWithExecution("a", executionId, [started("a", { executionId })]);
+        }
+        t.equal(await admin.listExecutions("a"), [1, 2, 3, 12], "the executions");
+        t.equal(await admin.latestExecutionId("a"), 12, "the latest execution");
+        t.equal(await provider.read("a"), [started("a", { executionId: 12 })], "the latest history");
       },
     },
   ],

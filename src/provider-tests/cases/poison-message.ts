@@ -1,6 +1,6 @@
 // cases/poison-message.ts — every fetch counts as an attempt, so that work that cannot be done is found out.
 
-import { act, done, start, turn } from "../builders.js";
+import { act, done, start, timer, turn } from "../builders.js";
 import type { Category } from "../provider-case.js";
 import { create, fetchTurn, fetchWork, takeTurn, takeWork } from "../steps.js";
 
@@ -212,6 +212,52 @@ export const poisonMessage: Category = {
         t.equal(second.attemptCount, 1, "the attempts after the abandon");
         await provider.abandonOrchestrationItem(second.lockToken);
         t.equal((await takeTurn(provider)).attemptCount, 2, "the attempts of both one fetch later");
+      },
+    },
+    {
+      id: "ignored_attempt_is_that_of_the_instance_only",
+      promise: "An abandon takes back no attempt of another instance or activity, with a delay or without",
+      async run(t) {
+        const { provider } = await t.open();
+        for (const instance of ["a", "b"]) {
+          await provider.enqueueForOrchestrator(start(instance));
+          await provider.enqueueForWorker(act(instance, 1));
+        }
+        const turns = [await takeTurn(provider), await takeTurn(provider)] as const;
+        const works = [await takeWork(provider), await takeWork(provider)] as const;
+        await provider.abandonOrchestrationItem(turns[1].lockToken);
+        await provider.abandonWorkItem(works[1].lockToken);
+        await provider.abandonOrchestrationItem(turns[0].lockToken, { delayMs: t.lockMs, ignoreAttempt: true });
+        await provider.abandonWorkItem(works[0].lockToken, { delayMs: t.lockMs, ignoreAttempt: true });
+
+        const turnOfOther = await takeTurn(provider);
+        const workOfOther = await takeWork(provider);
+        t.matches(turnOfOther, { item: { instance: "b" }, attemptCount: 2 }, "the other instance");
+        t.matches(workOfOther, { item: { instance: "b" }, attemptCount: 2 }, "the other activity");
+        await provider.abandonOrchestrationItem(turnOfOther.lockToken, { ignoreAttempt: true });
+        await provider.abandonWorkItem(workOfOther.lockToken, { ignoreAttempt: true });
+        await t.outlive(t.lockMs);
+        t.matches(await takeTurn(provider), { item: { instance: "a" }, attemptCount: 1 }, "the first instance");
+        t.matches(await takeWork(provider), { item: { instance: "a" }, attemptCount: 1 }, "the first activity");
+      },
+    },
+    {
+      id: "ignored_attempt_of_a_batch_that_is_gone",
+      promise: "An abandon takes back no attempt of what came under its lock, even where that alone is left",
+      async run(t) {
+        const { provider } = await t.open();
+        for (const instance of ["a", "b"]) await create(provider, instance);
+        await provider.enqueueForOrchestrator(timer("a", 2, 0));
+        const first = await takeTurn(provider);
+        await provider.enqueueForOrchestrator(done("a", 3));
+        await provider.enqueueForOrchestrator(done("b", 3));
+        await provider.abandonOrchestrationItem(first.lockToken, { delayMs: t.lockMs, ignoreAttempt: true });
+        const cancelledTimers = [{ instance: "a", executionId: 1, id: 2 }];
+        await provider.ackOrchestrationItem((await takeTurn(provider)).lockToken, turn({ cancelledTimers }));
+        await t.outlive(t.lockMs);
+
+        const left = { attemptCount: 1, item: { messages: [done("a", 3)] } };
+        t.matches(await takeTurn(provider), left, "what came under the lock, at its first fetch");
       },
     },
     {

@@ -342,6 +342,9 @@ export const prune: Category = {
 
         const processed = async (completedBeforeMs: number) =>
           (await admin.pruneExecutionsBulk({ completedBeforeMs }, {})).instancesProcessed;
+        const instanceIds = ["running", "early", "late"];
+        const ofNamed = await admin.pruneExecutionsBulk({ instanceIds, completedBeforeMs: early }, {});
+        t.equal(ofNamed.instancesProcessed, 0, "of named ones, those that ended before that millisecond");
         t.equal(await processed(early), 0, "instances that ended before the very millisecond of the early one");
         t.equal(await processed(late), 1, "instances that ended before the late one");
         t.equal(await admin.listExecutions("early"), [2], "the executions of the early one");

@@ -278,6 +278,22 @@ export const queueSemantics: Category = {
       },
     },
     {
+      id: "message_due_first_comes_first",
+      promise: "Between instances, too, a timer stands at the time at which it fires, not at that of its creation",
+      async run(t) {
+        const { provider } = await t.open();
+        for (const instance of ["a", "b", "c"]) await create(provider, instance);
+        await provider.enqueueForOrchestrator(timer("a", 2, t.now() + 2 * t.lockMs));
+        await provider.enqueueForOrchestrator(timer("b", 2, t.now() + t.lockMs));
+        await t.outlive(2 * t.lockMs);
+        await provider.enqueueForOrchestrator(timer("c", 2, 0));
+
+        for (const instance of ["c", "b", "a"]) {
+          t.equal((await takeTurn(provider)).item.instance, instance, "the next instance");
+        }
+      },
+    },
+    {
       id: "busy_instance_starves_nobody",
       promise: "An instance that keeps writing to itself does not come before others that wait",
       async run(t) {
@@ -360,18 +376,20 @@ export const queueSemantics: Category = {
     },
     {
       id: "delayed_message_hides_no_other",
-      promise: "A message that is not due does not keep visible ones of its instance waiting, nor goes with them",
+      promise: "A message that is not due, or delayed, keeps no visible one of its instance waiting, nor goes with it",
       async run(t) {
         const { provider } = await t.open();
         const later = timer("a", 2, t.now() + 2 * t.lockMs);
         await create(provider, "a", { orchestratorItems: [later] });
+        await provider.enqueueForOrchestrator(raised("a"), { delayMs: 2 * t.lockMs });
         await provider.enqueueForOrchestrator(done("a", 3));
         const { item, lockToken } = await takeTurn(provider);
-        t.equal(item.messages, [done("a", 3)], "the messages before the timer is due");
+        t.equal(item.messages, [done("a", 3)], "the messages before the timer is due and the delay is over");
         await provider.ackOrchestrationItem(lockToken, turn());
 
         await t.outlive(2 * t.lockMs);
-        t.equal((await takeTurn(provider)).item.messages, [later], "the messages when it is due");
+        const due = [raised("a"), later];
+        t.equal((await takeTurn(provider)).item.messages, due, "the messages afterwards, by the time they were due");
       },
     },
     {

@@ -234,6 +234,40 @@ export const sessions: Category = {
       },
     },
     {
+      id: "fetch_updates_session_last_activity",
+      promise: "A session is not idle when work of it was fetched lately",
+      async run(t) {
+        const { provider } = await t.open();
+        await enqueue(provider, inSession("s", 1), inSession("s", 2));
+        await takeWork(provider, as("A"));
+        await t.outlive(t.lockMs);
+        await takeWork(provider, as("A"));
+
+        const renewed = await renewSessions(provider, ["A"], { idleTimeoutMs: t.lockMs / 2 });
+        t.equal(renewed, 1, "sessions renewed after the second fetch");
+      },
+    },
+    {
+      id: "use_of_one_session_is_not_use_of_another",
+      promise: "A session is idle when only work of another session of its owner was acked or renewed lately",
+      async run(t) {
+        const { provider } = await t.open();
+        await enqueue(provider, inSession("used", 1), inSession("idle", 2), inSession("used", 3));
+        const [first, , third] = [
+          await takeWork(provider, as("A")),
+          await takeWork(provider, as("A")),
+          await takeWork(provider, as("A")),
+        ];
+        await t.outlive(t.lockMs);
+        await provider.renewWorkItemLock(first.lockToken, LONG_LOCK_MS);
+        const options = { idleTimeoutMs: t.lockMs / 2 };
+        t.equal(await renewSessions(provider, ["A"], options), 1, "sessions renewed after the renewal");
+        await t.outlive(t.lockMs);
+        await provider.ackWorkItem(third.lockToken, null);
+        t.equal(await renewSessions(provider, ["A"], options), 1, "sessions renewed after the ack");
+      },
+    },
+    {
       id: "session_items_processed_in_order",
       promise: "The work of a session comes in the order in which it was enqueued",
       async run(t) {

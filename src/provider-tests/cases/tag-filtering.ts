@@ -81,8 +81,8 @@ export const tagFiltering: Category = {
       promise: "A worker can ask for all work, tagged or not",
       async run(t) {
         const { provider } = await t.open();
-        await enqueue(provider, null, "gpu", "cpu");
-        t.equal(await drain(provider, ANY), [1, 2, 3], "all the work");
+        await enqueue(provider, null, "gpu", "tpu", "cpu", "dsp", null, "gpu");
+        t.equal(await drain(provider, ANY), [1, 2, 3, 4, 5, 6, 7], "all the work");
       },
     },
     {

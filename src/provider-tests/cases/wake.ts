@@ -2,7 +2,7 @@
 //
 // A wake is a hint: it may be late, doubled or about nothing. So the cases wait for the first one, and never count them.
 
-import { start } from "../builders.js";
+import { scheduled, start } from "../builders.js";
 import type { CaseContext } from "../case-context.js";
 import type { Category } from "../provider-case.js";
 import { create, runTurn } from "../steps.js";
@@ -45,6 +45,35 @@ export const wake: Category = {
         wake.watchInstance("child", watcher.listener);
         await create(provider, "a", { orchestratorItems: [start("child", { parentInstance: "a", parentId: 2 })] });
         await watcher.hears(t, "the wake after the turn that started it");
+      },
+    },
+    {
+      id: "watcher_hears_of_an_append_and_of_the_deletion",
+      promise: "Whoever watches an instance hears that its history was appended to, and that it was deleted",
+      async run(t) {
+        const { wake, provider, admin } = await t.open();
+        await create(provider, "a");
+        const watcher = new Watcher();
+        wake.watchInstance("a", watcher.listener);
+        await watcher.rest(t);
+        await provider.appendWithExecution("a", 1, [scheduled("a", 2)]);
+        await watcher.hears(t, "the wake after the append");
+        await watcher.rest(t);
+        await admin.deleteInstance("a", true);
+        await watcher.hears(t, "the wake after the deletion");
+      },
+    },
+    {
+      id: "watcher_hears_that_its_parent_was_deleted",
+      promise: "Whoever watches a child that has not begun hears that it went with its parent",
+      async run(t) {
+        const { wake, provider, admin } = await t.open();
+        await create(provider, "a", { orchestratorItems: [start("child", { parentInstance: "a", parentId: 2 })] });
+        const watcher = new Watcher();
+        wake.watchInstance("child", watcher.listener);
+        await watcher.rest(t);
+        await admin.deleteInstance("a", true);
+        await watcher.hears(t, "the wake after the deletion of the parent");
       },
     },
     {

@@ -98,4 +98,17 @@ export const CANCELLATION: readonly Mutant[] = [
       },
     ],
   },
+  {
+    name: "of an activity that was scheduled twice only the last can be cancelled",
+    category: "cancellation",
+    caughtBy: "activity_that_was_scheduled_twice",
+    store: "memory",
+    patches: [
+      {
+        file: "worker-queue.ts",
+        find: "(this.#byActivity.get(key) ?? new Set()).add(row)",
+        replace: "new Set<WorkRow>().add(row)",
+      },
+    ],
+  },
 ];

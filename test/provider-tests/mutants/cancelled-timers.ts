@@ -59,4 +59,25 @@ export const CANCELLED_TIMERS: readonly Mutant[] = [
       },
     ],
   },
+  {
+    name: "of a timer that was set twice only the last can be cancelled",
+    category: "cancelled_timers",
+    caughtBy: "timer_that_was_set_twice",
+    store: "memory",
+    patches: [{ file: "message-list.ts", find: "[...(this.#timers.get(key) ?? []), message]", replace: "[message]" }],
+  },
+  {
+    name: "an ack removes as many messages as it was given, whichever are there",
+    category: "cancelled_timers",
+    caughtBy: "timer_of_another_instance",
+    store: "memory",
+    patches: [
+      {
+        file: "sorted-list.ts",
+        find: `    if (this.#items[place] !== item) return false;
+`,
+        replace: "",
+      },
+    ],
+  },
 ];

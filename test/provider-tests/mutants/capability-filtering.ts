@@ -100,4 +100,17 @@ export const CAPABILITY_FILTERING: readonly Mutant[] = [
       },
     ],
   },
+  {
+    name: "a version is pinned although the instance has no name",
+    category: "capability_filtering",
+    caughtBy: "unnamed_instance_suits_every_filter",
+    store: "memory",
+    patches: [
+      {
+        file: "instance-record.ts",
+        find: "this.row === null ? null : (this.currentExecution?.pinnedVersion ?? null)",
+        replace: "this.currentExecution?.pinnedVersion ?? null",
+      },
+    ],
+  },
 ];

@@ -44,4 +44,17 @@ export const CONDITIONAL_START: readonly Mutant[] = [
       },
     ],
   },
+  {
+    name: "the condition of a start is applied to other messages",
+    category: "conditional_start",
+    caughtBy: "condition_is_for_starts_only",
+    store: "sqlite",
+    patches: [
+      {
+        file: "sqlite-provider.ts",
+        find: "options.ifAbsent && isStartLike(item) && hasBegun",
+        replace: "options.ifAbsent && hasBegun",
+      },
+    ],
+  },
 ];

@@ -69,4 +69,13 @@ export const CUSTOM_STATUS: readonly Mutant[] = [
       },
     ],
   },
+  {
+    name: "a custom status is refused where the instance has no name",
+    category: "custom_status",
+    caughtBy: "custom_status_of_unnamed_instance",
+    store: "memory",
+    patches: [
+      { file: "instance-record.ts", find: "if (this.row === null || update?.type", replace: "if (update?.type" },
+    ],
+  },
 ];

@@ -129,4 +129,17 @@ export const DELETION: readonly Mutant[] = [
       { file: "memory-admin.ts", find: `return status === "Completed" ||`, replace: `return status !== "Running" ||` },
     ],
   },
+  {
+    name: "a deletion takes starts of instances that have begun",
+    category: "deletion",
+    caughtBy: "start_of_one_that_has_begun_stays",
+    store: "memory",
+    patches: [
+      {
+        file: "memory-provider.ts",
+        find: "child.row === null ? child.messages.startsFrom(parents) : []",
+        replace: "child.messages.startsFrom(parents)",
+      },
+    ],
+  },
 ];

@@ -70,4 +70,13 @@ export const INSTANCE_CREATION: readonly Mutant[] = [
       },
     ],
   },
+  {
+    name: "an instance without a name is what it was first",
+    category: "instance_creation",
+    caughtBy: "unnamed_instance_has_name_of_latest_start",
+    store: "sqlite",
+    patches: [
+      { file: "history.ts", find: "  ORDER BY execution_id DESC LIMIT 1", replace: "  ORDER BY execution_id LIMIT 1" },
+    ],
+  },
 ];

@@ -189,4 +189,17 @@ export const KV_STORE: readonly Mutant[] = [
       },
     ],
   },
+  {
+    name: "a turn after the end hands values on",
+    category: "kv_store",
+    caughtBy: "kv_turn_that_says_nothing_of_the_status",
+    store: "memory",
+    patches: [
+      {
+        file: "instance-record.ts",
+        find: "turn.metadata.status !== undefined && !execution.isRunning",
+        replace: "!execution.isRunning",
+      },
+    ],
+  },
 ];

@@ -122,4 +122,17 @@ export const LOCK_EXPIRATION: readonly Mutant[] = [
     store: "sqlite",
     patches: [{ file: "transaction.ts", find: "Math.ceil(delayMs)", replace: "Math.floor(delayMs)" }],
   },
+  {
+    name: "a renewal never makes a lock shorter",
+    category: "lock_expiration",
+    caughtBy: "renewal_counts_in_milliseconds",
+    store: "sqlite",
+    patches: [
+      {
+        file: "orchestrator-queue.ts",
+        find: "SET locked_until = ? WHERE lock_token = ? AND locked_until > ?",
+        replace: "SET locked_until = MAX(locked_until, ?) WHERE lock_token = ? AND locked_until > ?",
+      },
+    ],
+  },
 ];

@@ -102,4 +102,17 @@ export const MANAGEMENT: readonly Mutant[] = [
     store: "sqlite",
     patches: [{ file: "instances.ts", find: "OCTET_LENGTH(event_data)", replace: "LENGTH(event_data)" }],
   },
+  {
+    name: "an output stays when a later status comes without one",
+    category: "management",
+    caughtBy: "status_without_output_has_none",
+    store: "sqlite",
+    patches: [
+      {
+        file: "instances.ts",
+        find: "SET status = ?, output = ?, completed_at",
+        replace: "SET status = ?, output = COALESCE(?, output), completed_at",
+      },
+    ],
+  },
 ];

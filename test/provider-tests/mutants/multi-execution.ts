@@ -63,4 +63,40 @@ export const MULTI_EXECUTION: readonly Mutant[] = [
       },
     ],
   },
+  {
+    name: "an append makes its execution the current one",
+    category: "multi_execution",
+    caughtBy: "append_makes_no_execution_current",
+    store: "memory",
+    patches: [
+      {
+        file: "instance-record.ts",
+        find: "return this.row?.currentExecutionId ?? this.latestExecutionId;",
+        replace: "return this.latestExecutionId;",
+      },
+    ],
+  },
+  {
+    name: "an append sets values",
+    category: "multi_execution",
+    caughtBy: "append_writes_history_only",
+    store: "memory",
+    patches: [
+      {
+        file: "instance-record.ts",
+        find: `    execution.append(events);
+`,
+        replace: `    execution.append(events);
+    for (const event of events) this.kv.apply(event);
+`,
+      },
+    ],
+  },
+  {
+    name: "executions are listed as they came",
+    category: "multi_execution",
+    caughtBy: "executions_in_any_order",
+    store: "memory",
+    patches: [{ file: "memory-admin.ts", find: ".sort((a, b) => a.executionId - b.executionId)", replace: "" }],
+  },
 ];

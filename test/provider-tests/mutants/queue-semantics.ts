@@ -110,4 +110,26 @@ export const QUEUE_SEMANTICS: readonly Mutant[] = [
     store: "memory",
     patches: [{ file: "memory-provider.ts", find: " || messages.findStart() !== null) return;", replace: ") return;" }],
   },
+  {
+    name: "the next instance is the one that was written to first",
+    category: "queue_semantics",
+    caughtBy: "message_due_first_comes_first",
+    store: "sqlite",
+    patches: [
+      { file: "fetch-orchestration.ts", find: "ORDER BY q.due_at, q.id LIMIT 1", replace: "ORDER BY q.id LIMIT 1" },
+    ],
+  },
+  {
+    name: "a batch takes delayed messages along",
+    category: "queue_semantics",
+    caughtBy: "delayed_message_hides_no_other",
+    store: "memory",
+    patches: [
+      {
+        file: "message-list.ts",
+        find: "if (message.visibleAt <= now) visible.push(message);",
+        replace: "visible.push(message);",
+      },
+    ],
+  },
 ];
