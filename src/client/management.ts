@@ -8,13 +8,12 @@ import {
   InstanceNotFoundError,
   InstanceStillRunningError,
   InvalidInputError,
-  InvalidOptionsError,
   ManagementNotAvailableError,
   ProviderError,
   SubOrchestrationError,
 } from "../errors.js";
 import { checkInstanceId } from "../history/limits.js";
-import { checkOptions, integerBetween, isBoolean, isObject, type OptionCheck, oneOf } from "../options.js";
+import { checkOptions, isBoolean, type OptionCheck, oneOf } from "../options.js";
 import type {
   DeleteResult,
   ExecutionInfo,
@@ -27,6 +26,7 @@ import type {
   QueueDepths,
   SystemMetrics,
 } from "../provider/admin.js";
+import { checkInstanceFilter, checkPruneOptions } from "../provider/kit/admin-arguments.js";
 import type { ExecutionStatus, InstanceStats, Provider } from "../provider/provider.js";
 
 /** How an instance is deleted. */
@@ -36,19 +36,6 @@ export interface DeleteOptions {
 }
 
 const DELETE_OPTION_CHECKS: Readonly<Record<keyof DeleteOptions, OptionCheck>> = Object.freeze({ force: isBoolean });
-
-const isCount = integerBetween(0, Number.MAX_SAFE_INTEGER);
-
-const FILTER_CHECKS: Readonly<Record<keyof InstanceFilter, OptionCheck>> = Object.freeze({
-  instanceIds: (value: unknown) => (Array.isArray(value) ? null : "must be an array of instance ids"),
-  completedBeforeMs: isCount,
-  limit: isCount,
-});
-
-const PRUNE_OPTION_CHECKS: Readonly<Record<keyof PruneOptions, OptionCheck>> = Object.freeze({
-  keepLast: isCount,
-  completedBeforeMs: isCount,
-});
 
 const isStatus = oneOf("Running", "Completed", "Failed", "ContinuedAsNew");
 
@@ -237,7 +224,7 @@ export abstract class Management {
    * await client.pruneExecutions("heartbeat", { keepLast: 10 });
    */
   async pruneExecutions(instanceId: string, options: PruneOptions = {}): Promise<PruneResult> {
-    checkOptions("pruneExecutions", options, PRUNE_OPTION_CHECKS); // M3
+    checkPruneOptions("pruneExecutions", options); // M3
     return this.#askAbout(instanceId, (admin, instance) => admin.pruneExecutions(instance, options));
   }
 
@@ -250,7 +237,7 @@ export abstract class Management {
    */
   async pruneExecutionsBulk(filter: InstanceFilter, options: PruneOptions = {}): Promise<PruneResult> {
     checkFilter("pruneExecutionsBulk", filter); // M3
-    checkOptions("pruneExecutionsBulk", options, PRUNE_OPTION_CHECKS);
+    checkPruneOptions("pruneExecutionsBulk", options);
     return this.#ask((admin) => admin.pruneExecutionsBulk(filter, options));
   }
 
@@ -284,13 +271,9 @@ export function checkExecutionId(executionId: unknown): number {
   throw new InvalidInputError("execution id: an integer from 1 up is expected.");
 }
 
-/** No filter at all is a mistake, never a wish to take everything. */
-function checkFilter(what: string, filter: unknown): void {
-  const wrong = isObject(filter);
-  if (wrong !== null) throw new InvalidOptionsError(`${what}: the filter ${wrong}.`);
-  checkOptions(what, filter, FILTER_CHECKS);
-  const { instanceIds = [] } = filter as InstanceFilter;
-  for (const id of instanceIds) checkInstanceId(id, "instance id in the filter");
+function checkFilter(what: string, filter: InstanceFilter): void {
+  checkInstanceFilter(what, filter);
+  for (const id of filter.instanceIds ?? []) checkInstanceId(id, "instance id in the filter");
 }
 
 /** M2. */

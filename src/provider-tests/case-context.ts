@@ -32,6 +32,7 @@ export class CaseContext extends Checks {
   readonly #factory: ProviderFactory;
   readonly #virtual: VirtualClock | null;
   readonly #toClose: Array<() => PromiseLike<void> | undefined> = [];
+  #isClosed = false;
 
   constructor(factory: ProviderFactory) {
     super();
@@ -52,12 +53,24 @@ export class CaseContext extends Checks {
       () => store.provider[Symbol.asyncDispose](),
       () => store.close?.(),
     );
-    return new CaseStore(store, (provider) => this.#toClose.unshift(() => provider[Symbol.asyncDispose]()));
+    if (this.#isClosed) await this.close(); // The case was given up meanwhile (X2).
+    const closeLater = (provider: Provider) => this.#toClose.unshift(() => provider[Symbol.asyncDispose]());
+    return new CaseStore(store, store.provider, closeLater);
   }
 
   /** For the suite: closes all that the case has opened. */
   async close(): Promise<void> {
-    for (const close of this.#toClose.splice(0)) await close();
+    this.#isClosed = true;
+    const closing = this.#toClose.splice(0);
+    const errors: unknown[] = [];
+    for (const close of closing) {
+      try {
+        await close();
+      } catch (error) {
+        errors.push(error); // The others are closed all the same.
+      }
+    }
+    if (errors.length > 0) throw errors[0];
   }
 
   // Time
@@ -130,8 +143,8 @@ export class CaseStore {
   readonly #closeLater: (provider: Provider) => void;
   readonly #others: Provider[] = [];
 
-  constructor(store: TestStore, closeLater: (provider: Provider) => void) {
-    this.provider = store.provider;
+  constructor(store: TestStore, provider: Provider, closeLater: (provider: Provider) => void) {
+    this.provider = provider;
     this.#store = store;
     this.#closeLater = closeLater;
   }
@@ -160,7 +173,7 @@ export class CaseStore {
     for (const provider of [this.provider, ...this.#others]) await provider[Symbol.asyncDispose]();
     const provider = await reopen.call(this.#store);
     this.#closeLater(provider);
-    return new CaseStore({ ...this.#store, provider }, this.#closeLater);
+    return new CaseStore(this.#store, provider, this.#closeLater);
   }
 
   async corruptHistory(instance: string): Promise<void> {

@@ -1,7 +1,7 @@
 // duroxide-ts/provider-tests/node-test — the validation suite as tests of Node's own runner, one test a case.
 
 import { describe, test } from "node:test";
-import { describeWith } from "./describe-with.js";
+import { describeWith, type Runner } from "./describe-with.js";
 import type { ProviderFactory } from "./provider-case.js";
 
 /**
@@ -11,5 +11,9 @@ import type { ProviderFactory } from "./provider-case.js";
  * describeProvider("my store", { open: async ({ clock }) => ({ provider: await MyProvider.open({ clock }) }) });
  */
 export function describeProvider(name: string, factory: ProviderFactory): void {
-  describeWith({ describe, test }, name, factory);
+  const runner: Runner = {
+    describe,
+    test: (title, body, timeoutMs) => test(title, { timeout: timeoutMs }, body),
+  };
+  describeWith(runner, name, factory);
 }

@@ -8,14 +8,17 @@ import { InvalidOptionsError } from "../errors.js";
 import { checkOptions, integerBetween, isFunction } from "../options.js";
 import { CaseContext, NotApplicable } from "./case-context.js";
 import { CATEGORIES } from "./cases/index.js";
+import { checkFactory } from "./check-factory.js";
 import { BrokenPromiseError } from "./checks.js";
 import type { Category, ProviderCase, ProviderFactory } from "./provider-case.js";
 
+/** What a case came to. */
 export type CaseOutcome =
   | { readonly kind: "passed" }
   | { readonly kind: "failed"; readonly error: unknown }
   | { readonly kind: "skipped"; readonly reason: string };
 
+/** One case, and what it came to. */
 export interface CaseResult {
   readonly category: string;
   readonly id: string;
@@ -24,6 +27,7 @@ export interface CaseResult {
   readonly durationMs: number;
 }
 
+/** What all cases came to, in their order. */
 export interface ValidationReport {
   readonly results: readonly CaseResult[];
   readonly passed: number;
@@ -31,6 +35,7 @@ export interface ValidationReport {
   readonly skipped: number;
 }
 
+/** How the suite is run. */
 export interface ValidateOptions {
   /** Names of the categories to run. @default all */
   readonly categories?: readonly string[];
@@ -42,25 +47,31 @@ export interface ValidateOptions {
   readonly onResult?: (result: CaseResult) => void;
 }
 
-const DEFAULTS = Object.freeze({ concurrency: { virtual: 1, real: 8 }, caseTimeoutMs: 30_000 });
+/** Many times what the longest case takes, and short enough to wait for. */
+export const CASE_TIMEOUT_MS = 30_000;
+
+/** In virtual time a case only computes; in real time it mostly waits. */
+const CONCURRENCY = Object.freeze({ virtual: 1, real: 8 });
 
 const OPTION_CHECKS = {
-  categories: () => null,
+  categories: (value: unknown) =>
+    Array.isArray(value) && value.length > 0 ? null : "must be an array of at least one name; leave it out for all",
   concurrency: integerBetween(1, 1_000),
   caseTimeoutMs: integerBetween(1, 3_600_000),
   onResult: isFunction,
 };
 
 /**
- * Runs the validation suite on a provider and answers with what every case came to. Throws for bad options only: what is
- * wrong with the provider is in the report.
+ * Runs the validation suite on a provider and answers with what every case came to. What is wrong with the provider is in
+ * the report.
  *
- * @throws DUROXIDE_INVALID_OPTIONS
+ * @throws DUROXIDE_INVALID_OPTIONS for an option, or a property of the factory, that is unknown or wrong
  * @example
  * const report = await validate({ open: async ({ clock }) => ({ provider: new MemoryProvider({ clock }) }) });
  * if (report.failed > 0) process.exitCode = 1;
  */
 export async function validate(factory: ProviderFactory, options: ValidateOptions = {}): Promise<ValidationReport> {
+  checkFactory("validate", factory);
   checkOptions("validate", options, OPTION_CHECKS);
   const todo = chosen(options.categories).flatMap((category) => category.cases.map((it) => ({ category, it })));
   const results: CaseResult[] = new Array(todo.length);
@@ -72,7 +83,7 @@ export async function validate(factory: ProviderFactory, options: ValidateOption
       options.onResult?.(result);
     }
   };
-  const concurrency = options.concurrency ?? DEFAULTS.concurrency[factory.time ?? "virtual"];
+  const concurrency = options.concurrency ?? CONCURRENCY[factory.time ?? "virtual"];
   await Promise.all(Array.from({ length: concurrency }, work));
   return report(results);
 }
@@ -82,16 +93,17 @@ export async function runCase(
   category: Category,
   it: ProviderCase,
   factory: ProviderFactory,
-  timeoutMs: number = DEFAULTS.caseTimeoutMs,
+  timeoutMs: number = CASE_TIMEOUT_MS,
 ): Promise<CaseResult> {
   const startedAt = systemClock.now();
   const context = new CaseContext(factory);
-  let outcome = await within(timeoutMs, outcomeOf(it, context));
-  try {
-    await context.close();
-  } catch (error) {
-    if (outcome.kind !== "failed") outcome = { kind: "failed", error }; // V2
-  }
+  const ran = await within(timeoutMs, outcomeOf(it, context), "The case has not ended: a call of the provider hangs.");
+  const closed = await within(
+    timeoutMs,
+    closingOf(context),
+    "The provider, or its store, cannot be closed: that hangs.",
+  );
+  const outcome = ran.kind === "failed" || closed.kind !== "failed" ? ran : closed; // V2
   const { id, promise } = it;
   return { category: category.name, id, promise, outcome, durationMs: systemClock.now() - startedAt };
 }
@@ -107,12 +119,19 @@ async function outcomeOf(it: ProviderCase, context: CaseContext): Promise<CaseOu
   return { kind: "failed", error: new BrokenPromiseError("The case checked nothing.") }; // V2
 }
 
+async function closingOf(context: CaseContext): Promise<CaseOutcome> {
+  try {
+    await context.close();
+    return { kind: "passed" };
+  } catch (error) {
+    return { kind: "failed", error };
+  }
+}
+
 /** The outcome, or the failure to come to one. */
-function within(timeoutMs: number, outcome: Promise<CaseOutcome>): Promise<CaseOutcome> {
+function within(timeoutMs: number, outcome: Promise<CaseOutcome>, otherwise: string): Promise<CaseOutcome> {
   return new Promise((resolve) => {
-    const error = new BrokenPromiseError(
-      `The case has not ended within ${timeoutMs} ms: a call of the provider hangs.`,
-    );
+    const error = new BrokenPromiseError(`${otherwise} (${timeoutMs} ms)`);
     const timer = systemClock.setTimer(timeoutMs, () => resolve({ kind: "failed", error }));
     void outcome.then((value) => {
       timer.clear();

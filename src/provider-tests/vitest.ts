@@ -11,5 +11,5 @@ import type { ProviderFactory } from "./provider-case.js";
  * describeProvider("my store", { open: async ({ clock }) => ({ provider: await MyProvider.open({ clock }) }) });
  */
 export function describeProvider(name: string, factory: ProviderFactory): void {
-  describeWith({ describe, test }, name, factory);
+  describeWith({ describe, test: (title, body, timeoutMs) => test(title, body, timeoutMs) }, name, factory);
 }

@@ -85,13 +85,16 @@ export interface PruneOptions {
   readonly completedBeforeMs?: number;
 }
 
+/** What a deletion took. */
 export interface DeleteResult {
   readonly instancesDeleted: number;
   readonly executionsDeleted: number;
   readonly eventsDeleted: number;
+  /** Messages and activities. */
   readonly queueMessagesDeleted: number;
 }
 
+/** What a pruning took. */
 export interface PruneResult {
   readonly instancesProcessed: number;
   readonly executionsDeleted: number;
@@ -100,10 +103,10 @@ export interface PruneResult {
 
 /** Which instances a bulk operation may take beside its filter. */
 export type BulkScope =
-  /** Everything that the filter lets through. */
-  | "any"
   /** Instances that have completed or failed, and whose parent, if any, is gone. */
-  | "ended-roots";
+  | { readonly kind: "ended-roots" }
+  /** Instances in any state that have more executions than this. */
+  | { readonly kind: "more-executions-than"; readonly count: number };
 
 /**
  * What a store must answer itself. The kit's `completeAdmin` makes a `ProviderAdmin` of it.
@@ -158,8 +161,14 @@ export interface ProviderAdmin extends Omit<AdminStore, "selectInstances"> {
    *   them runs, unless forced
    */
   deleteInstance(instance: string, force: boolean): Promise<DeleteResult>;
-  /** Deletes ended roots with their descendants, each tree atomically. Running ones and children are passed over. */
+  /**
+   * Deletes ended roots with their descendants, running ones among them, each tree atomically. Roots that have not ended
+   * are passed over, and children that are named by themselves.
+   */
   deleteInstanceBulk(filter: InstanceFilter): Promise<DeleteResult>;
-  /** Prunes each of these, running ones too, each atomically. */
+  /**
+   * Prunes each of these, running ones too, each atomically. Instances that have no more executions than are kept are
+   * passed over, and count neither as processed nor for the limit.
+   */
   pruneExecutionsBulk(filter: InstanceFilter, options: PruneOptions): Promise<PruneResult>;
 }

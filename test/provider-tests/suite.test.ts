@@ -38,6 +38,38 @@ describe("a case", () => {
     expect(outcome).toMatchObject({ kind: "failed", error: { message: expect.stringContaining("hangs") } });
   });
 
+  test("whose provider cannot be closed has failed, and its store is closed all the same", async () => {
+    const closed: string[] = [];
+    class Unclosable extends ProviderWrapper {
+      readonly #dispose: () => Promise<void>;
+      constructor(dispose: () => Promise<void>) {
+        super(new MemoryProvider());
+        this.#dispose = dispose;
+      }
+      override [Symbol.asyncDispose](): PromiseLike<void> {
+        return this.#dispose();
+      }
+    }
+    const broken = new Error("cannot close");
+    const factoryOf = (dispose: () => Promise<void>): ProviderFactory => ({
+      open: async () => ({ provider: new Unclosable(dispose), close: async () => void closed.push("store") }),
+    });
+    const openAndCheck: ProviderCase["run"] = async (t) => void t.found(await t.open(), "the store");
+
+    const refusing = await outcomeOf(
+      openAndCheck,
+      factoryOf(() => Promise.reject(broken)),
+    );
+    expect(refusing).toEqual({ kind: "failed", error: broken });
+    expect(closed).toEqual(["store"]);
+    const hanging = await outcomeOf(
+      openAndCheck,
+      factoryOf(() => new Promise(() => {})),
+      20,
+    );
+    expect(hanging).toMatchObject({ kind: "failed", error: { message: expect.stringContaining("cannot be closed") } });
+  });
+
   test("whose store cannot be opened, or closed, has failed with that error", async () => {
     const broken = new Error("no disk");
     const cannotOpen: ProviderFactory = { open: () => Promise.reject(broken) };
@@ -160,7 +192,21 @@ describe("validate", () => {
 
   test("refuses options that mean nothing", async () => {
     await expect(validate(memoryStore, { categories: ["sesions"] })).rejects.toThrow(/no category 'sesions'.*sessions/);
-    await expect(validate(memoryStore, { concurrency: 0 })).rejects.toBeInstanceOf(InvalidOptionsError);
+    const mistakes: ReadonlyArray<[object, object]> = [
+      [memoryStore, { concurrency: 0 }],
+      [memoryStore, { categories: [] }],
+      [memoryStore, { categories: "sessions" }],
+      [{ ...memoryStore, time: "Real" }, {}],
+      [{ ...memoryStore, poling: "short" }, {}],
+      [{ ...memoryStore, lockTimeoutMs: "1 s" }, {}],
+      [{}, {}],
+    ];
+    for (const [factory, options] of mistakes) {
+      await expect(validate(factory as ProviderFactory, options)).rejects.toBeInstanceOf(InvalidOptionsError);
+      if (Object.keys(options).length > 0) continue;
+      const runner = { describe: () => {}, test: () => {} };
+      expect(() => describeWith(runner, "it", factory as ProviderFactory)).toThrow(InvalidOptionsError);
+    }
   });
 });
 

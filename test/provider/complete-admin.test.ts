@@ -102,8 +102,8 @@ describe("a bulk operation", () => {
     await admin.deleteInstanceBulk({ completedBeforeMs: 5 });
     await admin.pruneExecutionsBulk({ limit: 0 }, {});
     expect(told).toEqual([
-      [{ completedBeforeMs: 5, limit: 1_000 }, "ended-roots"],
-      [{ limit: 0 }, "any"],
+      [{ completedBeforeMs: 5, limit: 1_000 }, { kind: "ended-roots" }],
+      [{ limit: 0 }, { kind: "more-executions-than", count: 1 }],
     ]);
   });
 });
@@ -117,12 +117,13 @@ describe("an argument that cannot be right is refused, and nothing is removed", 
     { completedBeforeMs: Number.NaN },
     { completedBeforeMs: -1 },
     { instanceIds: "i" as unknown as string[] },
+    { completedBefore: 1 } as InstanceFilter,
   ];
   test.each(filters)("in a filter: %o", async (filter) => {
     const { provider, admin } = openStore();
     await createEnded(provider, "i");
-    await expect(admin.deleteInstanceBulk(filter)).rejects.toMatchObject({ kind: "invalid" });
-    await expect(admin.pruneExecutionsBulk(filter, {})).rejects.toMatchObject({ kind: "invalid" });
+    await expect(admin.deleteInstanceBulk(filter)).rejects.toMatchObject({ code: "DUROXIDE_INVALID_OPTIONS" });
+    await expect(admin.pruneExecutionsBulk(filter, {})).rejects.toMatchObject({ code: "DUROXIDE_INVALID_OPTIONS" });
     expect(await admin.listInstances()).toEqual(["i"]);
   });
 
@@ -130,7 +131,7 @@ describe("an argument that cannot be right is refused, and nothing is removed", 
   test.each(options)("in the options of pruning: %o", async (given) => {
     const { provider, admin } = openStore();
     await createEnded(provider, "i");
-    await expect(admin.pruneExecutions("i", given)).rejects.toMatchObject({ kind: "invalid" });
-    await expect(admin.pruneExecutionsBulk({}, given)).rejects.toMatchObject({ kind: "invalid" });
+    await expect(admin.pruneExecutions("i", given)).rejects.toMatchObject({ code: "DUROXIDE_INVALID_OPTIONS" });
+    await expect(admin.pruneExecutionsBulk({}, given)).rejects.toMatchObject({ code: "DUROXIDE_INVALID_OPTIONS" });
   });
 });

@@ -18,6 +18,7 @@ import {
   wouldOrphan,
 } from "duroxide-ts/provider";
 import type { JsonDocument } from "./json-document.js";
+import { isStart } from "./messages.js";
 import {
   currentExecution,
   eventsOf,
@@ -25,6 +26,7 @@ import {
   findInstance,
   highestExecutionId,
   type InstanceRow,
+  type MessageRow,
   type Tables,
 } from "./tables.js";
 
@@ -105,8 +107,7 @@ export function adminStore(document: JsonDocument<Tables>, clock: Clock, watcher
     },
 
     async getParentId(instance: string): Promise<string | null> {
-      const row = mustFind("getParentId", document.content, instance);
-      return isRoot(document.content, row) ? null : row.parentId;
+      return mustFind("getParentId", document.content, instance).parentId;
     },
 
     async deleteInstancesAtomic(instances: readonly string[], force: boolean): Promise<DeleteResult> {
@@ -125,7 +126,7 @@ export function adminStore(document: JsonDocument<Tables>, clock: Clock, watcher
       return tables.instances
         .filter((row) => instanceIds === undefined || instanceIds.includes(row.id))
         .filter((row) => endedBefore(currentExecution(tables, row)?.completedAtMs ?? null, completedBeforeMs))
-        .filter((row) => scope === "any" || (isRoot(tables, row) && hasEnded(tables, row)))
+        .filter((row) => isInScope(tables, row, scope))
         .slice(0, limit)
         .map(({ id }) => id);
     },
@@ -148,6 +149,11 @@ function hasEnded(tables: Tables, row: InstanceRow): boolean {
   return status === "Completed" || status === "Failed";
 }
 
+function isInScope(tables: Tables, row: InstanceRow, scope: BulkScope): boolean {
+  if (scope.kind === "ended-roots") return isRoot(tables, row) && hasEnded(tables, row);
+  return tables.executions.filter(({ instance }) => instance === row.id).length > scope.count;
+}
+
 /** A child that began after its parent was deleted has nobody left to be deleted with. */
 function isRoot(tables: Tables, { parentId }: InstanceRow): boolean {
   return parentId === null || findInstance(tables, parentId) === undefined;
@@ -168,22 +174,25 @@ function deleteAll(tables: Tables, instances: readonly string[], force: boolean)
   }
 
   // Children that have not begun are only a start in the queue. It goes too, and the lock of whoever is about to begin
-  // one: a new instance with the id of the parent must not get their answers.
-  const unborn = tables.messages.filter(
-    ({ instance, parentId }) => parentId !== null && ids.has(parentId) && findInstance(tables, instance) === undefined,
-  );
+  // one: a new instance with the id of the parent must not get their answers. What else was sent to them goes along,
+  // unless somebody else has started them as well.
+  const isUnborn = ({ instance, parentId }: MessageRow) =>
+    parentId !== null && ids.has(parentId) && findInstance(tables, instance) === undefined;
+  const unborn = new Set(tables.messages.filter(isUnborn).map(({ instance }) => instance));
+  const starts = tables.messages.filter((message) => isStart(message) && !isUnborn(message));
+  const isStray = ({ instance }: MessageRow) => !starts.some((start) => start.instance === instance);
 
   const isKept = ({ instance }: { readonly instance: string }) => !ids.has(instance);
   const before = { ...tables };
   tables.instances = tables.instances.filter(({ id }) => !ids.has(id));
   tables.executions = tables.executions.filter(isKept);
   tables.events = tables.events.filter(isKept);
-  tables.messages = tables.messages.filter((message) => isKept(message) && !unborn.includes(message));
+  tables.messages = tables.messages.filter(
+    (message) => isKept(message) && !isUnborn(message) && !(unborn.has(message.instance) && isStray(message)),
+  );
   tables.activities = tables.activities.filter(isKept);
   // Whoever still works on one of them finds out: neither its lock nor its activities can be acked any more.
-  tables.locks = tables.locks.filter(
-    (lock) => isKept(lock) && !unborn.some(({ instance }) => instance === lock.instance),
-  );
+  tables.locks = tables.locks.filter((lock) => isKept(lock) && !unborn.has(lock.instance));
   tables.kvStore = tables.kvStore.filter(isKept);
   tables.kvDelta = tables.kvDelta.filter(isKept);
   return {

@@ -56,7 +56,7 @@ export function visibleBatches(tables: Tables, now: number): ReadonlyMap<string,
   return batches;
 }
 
-function isStart({ type }: MessageRow): boolean {
+export function isStart({ type }: MessageRow): boolean {
   return type === "StartOrchestration" || type === "ContinueAsNew";
 }
 

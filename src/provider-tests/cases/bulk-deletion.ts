@@ -175,6 +175,12 @@ export const bulkDeletion: Category = {
         await createExecutions(provider, "continued", 3);
         await createExecutions(provider, "goes-on", 2, "Running");
         await begin(provider, "unnamed", { metadata: { status: "Completed" } });
+        const unended = await admin.deleteInstanceBulk({ instanceIds: ["between", "goes-on", "unnamed"] });
+        t.matches(
+          unended,
+          { instancesDeleted: 0 },
+          "what a filter took that names what has not ended, or is not known",
+        );
         t.equal(
           await admin.deleteInstanceBulk({}),
           { instancesDeleted: 3, executionsDeleted: 5, eventsDeleted: 5, queueMessagesDeleted: 0 },

@@ -5,6 +5,7 @@ import type { DeleteResult, ProviderAdmin } from "../../provider/admin.js";
 import type { Provider } from "../../provider/provider.js";
 import {
   act,
+  cancel,
   continueAsNew,
   done,
   kvSet,
@@ -482,11 +483,17 @@ export const deletion: Category = {
         await create(provider, "a", { orchestratorItems: [childOf("a", "held"), childOf("a", "queued")] });
         const held = await takeTurn(provider);
         t.equal(held.item.instance, "held", "the child that somebody works on");
-        await provider.enqueueForOrchestrator(raised("held"));
+        await provider.enqueueForOrchestrator(cancel("held"));
+        await provider.enqueueForOrchestrator(cancel("queued"));
         await provider.enqueueForOrchestrator(childOf("b", "of-another"));
 
         const deleted = await admin.deleteInstance("a", true);
-        t.matches(deleted, { instancesDeleted: 1, queueMessagesDeleted: 2 }, "what the deletion took");
+        const both = { instancesDeleted: 1, queueMessagesDeleted: 4 };
+        t.matches(
+          deleted,
+          both,
+          "what the deletion took: two starts, and what was sent to those that they would start",
+        );
         const begin = turn({ events: [started("held")], metadata: { ...NAMED, parentInstanceId: "a" } });
         await t.refused(
           provider.ackOrchestrationItem(held.lockToken, begin),
@@ -498,8 +505,25 @@ export const deletion: Category = {
         t.equal((await takeTurn(provider)).item.instance, "of-another", "the only instance that can be fetched");
         t.isNull(await fetchTurn(provider), "another one");
         t.equal(await provider.enqueueForOrchestrator(start("held"), { ifAbsent: true }), "enqueued", "a fresh start");
-        const fresh = [raised("held"), start("held")];
-        t.equal((await takeTurn(provider)).item.messages, fresh, "what the fresh instance finds");
+        t.equal((await takeTurn(provider)).item.messages, [start("held")], "what the fresh instance finds");
+      },
+    },
+    {
+      id: "unborn_child_that_others_start_stays",
+      promise: "What somebody else has started, too, is not taken along with a parent: it can be fetched at once",
+      async run(t) {
+        const { provider, admin } = await t.open();
+        await create(provider, "a", { orchestratorItems: [start("child", { parentInstance: "a", parentId: 2 })] });
+        const own = start("child", { orchestration: "Other" });
+        await provider.enqueueForOrchestrator(own);
+        await provider.enqueueForOrchestrator(raised("child"));
+        await takeTurn(provider);
+        const waiting = t.polling === "long" ? fetchTurn(provider, { pollTimeoutMs: LONG_LOCK_MS }) : null;
+        if (waiting !== null) t.ok(await t.isPending(waiting), "a fetch waits while the child is locked");
+
+        await admin.deleteInstance("a", true);
+        const locked = waiting === null ? await takeTurn(provider) : await t.soon(waiting, "the fetch of the child");
+        t.equal(locked?.item.messages, [own, raised("child")], "what the child finds");
       },
     },
     {
@@ -769,7 +793,7 @@ async function createTree(provider: Provider): Promise<void> {
   await createEnded(provider, "grandchild", { parentInstanceId: "child1" });
 }
 
-/** A child whose parent was deleted while its start was queued, and a child of its own. */
+/** A child that was started after its parent had been deleted, and a child of its own. */
 async function createOrphan(provider: Provider, admin: ProviderAdmin): Promise<void> {
   await createEnded(provider, "parent");
   await admin.deleteInstance("parent", false);

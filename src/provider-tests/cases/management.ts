@@ -462,8 +462,7 @@ export const management: Category = {
     },
     {
       id: "queue_depths_count_delayed",
-      promise:
-        "What is not yet visible is counted: timers, delayed messages, and activities that were put back with a delay",
+      promise: "What is not yet visible is counted: timers, delayed messages, and what was put back with a delay",
       async run(t) {
         const { provider, admin } = await t.open();
         await create(provider, "a", { orchestratorItems: [timer("a", 2, t.now() + 10 * t.lockMs)] });
@@ -472,6 +471,11 @@ export const management: Category = {
         await provider.abandonWorkItem((await takeWork(provider)).lockToken, { delayMs: 10 * t.lockMs });
         const depths = { orchestratorQueue: 2, workerQueue: 1, timerQueue: 0 };
         t.equal(await admin.getQueueDepths(), depths, "the depths");
+
+        await provider.enqueueForOrchestrator(raised("a"));
+        await provider.abandonOrchestrationItem((await takeTurn(provider)).lockToken, { delayMs: 10 * t.lockMs });
+        const more = { ...depths, orchestratorQueue: 3 };
+        t.equal(await admin.getQueueDepths(), more, "the depths when an instance was put back with a delay");
       },
     },
     {
@@ -502,6 +506,23 @@ export const management: Category = {
         t.equal(await admin.getQueueDepths(), nothing, "the depths while all is held once more");
         await t.outlive(t.lockMs);
         t.equal(await admin.getQueueDepths(), all, "the depths when the locks have ended");
+      },
+    },
+
+    {
+      id: "queue_depths_leave_out_cancelled",
+      promise: "A timer that is cancelled while somebody holds it is not counted, neither as queued nor as held",
+      async run(t) {
+        const { provider, admin } = await t.open();
+        for (const instance of ["a", "b"]) await create(provider, instance);
+        await provider.enqueueForOrchestrator(timer("a", 2, 0));
+        await takeTurn(provider);
+        await provider.enqueueForOrchestrator(raised("a"));
+        await provider.enqueueForOrchestrator(raised("b"));
+        const cancelledTimers = [{ instance: "a", executionId: 1, id: 2 }];
+        await provider.ackOrchestrationItem((await takeTurn(provider)).lockToken, turn({ cancelledTimers }));
+        const depths = { orchestratorQueue: 1, workerQueue: 0, timerQueue: 0 };
+        t.equal(await admin.getQueueDepths(), depths, "the depths: what came for the instance under its lock");
       },
     },
 

@@ -305,7 +305,7 @@ export const prune: Category = {
         const nothing = { instancesProcessed: 0, executionsDeleted: 0, eventsDeleted: 0 };
         t.equal(await admin.pruneExecutionsBulk({ instanceIds: [] }, {}), nothing, "what an empty list of ids took");
         t.equal(await admin.pruneExecutionsBulk({ instanceIds: ["unknown"] }, {}), nothing, "what an unknown id took");
-        const all = { instancesProcessed: 3, executionsDeleted: 2, eventsDeleted: 2 };
+        const all = { instancesProcessed: 2, executionsDeleted: 2, eventsDeleted: 2 };
         t.equal(await admin.pruneExecutionsBulk({}, {}), all, "what the empty filter took");
         for (const instance of ["a", "child"])
           t.equal(await admin.listExecutions(instance), [2], `what is left of '${instance}'`);
@@ -323,9 +323,14 @@ export const prune: Category = {
         }
         const nothing = { instancesProcessed: 0, executionsDeleted: 0, eventsDeleted: 0 };
         t.equal(await admin.pruneExecutionsBulk({ limit: 0 }, {}), nothing, "what a limit of 0 took");
+        const kept = await admin.pruneExecutionsBulk({}, { keepLast: 2 });
+        t.equal(kept, nothing, "what was taken of instances that have no more executions than are kept");
         const two = { instancesProcessed: 2, executionsDeleted: 2, eventsDeleted: 2 };
         t.equal(await admin.pruneExecutionsBulk({ limit: 2 }, {}), two, "what a limit of 2 took");
         t.equal(await admin.listExecutions("b"), [1, 2], "the executions of the newest");
+        const one = { instancesProcessed: 1, executionsDeleted: 1, eventsDeleted: 1 };
+        const rest = await admin.pruneExecutionsBulk({ limit: 2 }, {});
+        t.equal(rest, one, "what the same call took then: those that are pruned do not stand in its way");
       },
     },
     {
@@ -348,7 +353,12 @@ export const prune: Category = {
         t.equal(await processed(early), 0, "instances that ended before the very millisecond of the early one");
         t.equal(await processed(late), 1, "instances that ended before the late one");
         t.equal(await admin.listExecutions("early"), [2], "the executions of the early one");
-        t.equal(await processed(late + 1), 2, "instances that ended before the next millisecond");
+        t.equal(
+          await processed(late + 1),
+          1,
+          "instances that ended before the next millisecond, and are not pruned yet",
+        );
+        t.equal(await admin.listExecutions("late"), [2], "the executions of the late one");
         t.equal(await admin.listExecutions("running"), [1, 2], "the executions of the one that runs");
       },
     },

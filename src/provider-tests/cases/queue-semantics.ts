@@ -477,6 +477,26 @@ export const queueSemantics: Category = {
       },
     },
     {
+      id: "early_message_gives_instance_its_place",
+      promise: "An instance whose message ran ahead of its start stands in line by that message, once it has started",
+      async run(t) {
+        const { provider } = await t.open();
+        for (const instance of ["a", "c"]) await provider.enqueueForOrchestrator(raised(instance));
+        t.isNull(await fetchTurn(provider), "an instance that has not been started");
+        await t.wait(1);
+        for (const instance of ["b", "d"]) await provider.enqueueForOrchestrator(start(instance));
+        await t.wait(1);
+        await provider.enqueueForOrchestrator(start("a"));
+        t.equal((await takeTurn(provider)).item.instance, "a", "the next instance when the first has started");
+
+        await provider.enqueueForOrchestrator(start("c"), { delayMs: t.lockMs });
+        t.equal((await takeTurn(provider)).item.instance, "b", "the next instance while a start is delayed");
+        await t.outlive(t.lockMs);
+        t.equal((await takeTurn(provider)).item.instance, "c", "the next instance when the delay is over");
+        t.equal((await takeTurn(provider)).item.instance, "d", "the one behind it");
+      },
+    },
+    {
       id: "early_message_waits_for_delayed_start",
       promise: "A message that comes before its instance's delayed start is visible waits for it, behind it",
       async run(t) {

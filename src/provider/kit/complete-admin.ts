@@ -3,12 +3,15 @@
 //   C1. Nothing here is atomic but the store's own operations: a tree that grows while it is read is refused by the
 //       store ("orphans"), and read again.
 //   C2. What cannot be right is refused before the store is asked, and the store is told every default.
+//   C3. What has ended may be deleted by somebody else, and started again, while others are deleted: each is looked at
+//       once more before its turn.
 
 import { ProviderError } from "../../errors.js";
 import type { Event } from "../../history/event.js";
 import type {
   AdminStore,
   BulkFilter,
+  BulkScope,
   DeleteResult,
   InstanceFilter,
   InstanceTree,
@@ -16,13 +19,15 @@ import type {
   PruneOptions,
   PruneResult,
 } from "../admin.js";
-import { checkInstanceFilter, checkPruneOptions } from "./refusals.js";
+import { checkInstanceFilter, checkPruneOptions } from "./admin-arguments.js";
 
 /** How often a tree may have grown between two looks before we say so. */
 const MOST_LOOKS_AT_A_TREE = 10;
 
 /** Enough for housekeeping that runs every few minutes; what is left over waits for the next time. */
 const DEFAULT_BULK_LIMIT = 1_000;
+
+const ENDED_ROOTS: BulkScope = { kind: "ended-roots" };
 
 const NOTHING_DELETED: DeleteResult = {
   instancesDeleted: 0,
@@ -82,9 +87,11 @@ export function completeAdmin(store: AdminStore, reader: HistoryReader): Provide
     },
 
     async deleteInstanceBulk(filter) {
+      const asked = bulkFilter("deleteInstanceBulk", filter);
       let total = NOTHING_DELETED;
-      for (const root of await store.selectInstances(bulkFilter("deleteInstanceBulk", filter), "ended-roots")) {
-        total = addDeleted(total, await deleteTree(root, true));
+      for (const root of await store.selectInstances(asked, ENDED_ROOTS)) {
+        const [stillEnded] = await store.selectInstances({ ...asked, instanceIds: [root] }, ENDED_ROOTS); // C3
+        if (stillEnded !== undefined) total = addDeleted(total, await deleteTree(root, true));
       }
       return total;
     },
@@ -97,7 +104,8 @@ export function completeAdmin(store: AdminStore, reader: HistoryReader): Provide
     async pruneExecutionsBulk(filter, options) {
       checkPruneOptions("pruneExecutionsBulk", options); // C2
       let total = NOTHING_PRUNED;
-      for (const instance of await store.selectInstances(bulkFilter("pruneExecutionsBulk", filter), "any")) {
+      const scope: BulkScope = { kind: "more-executions-than", count: Math.max(1, options.keepLast ?? 0) };
+      for (const instance of await store.selectInstances(bulkFilter("pruneExecutionsBulk", filter), scope)) {
         total = addPruned(total, await pruneUnlessGone(store, instance, options));
       }
       return total;
@@ -105,7 +113,7 @@ export function completeAdmin(store: AdminStore, reader: HistoryReader): Provide
   };
 }
 
-/** C2. @throws ProviderError "invalid" */
+/** C2. @throws InvalidOptionsError */
 function bulkFilter(operation: string, filter: InstanceFilter): BulkFilter {
   checkInstanceFilter(operation, filter);
   return { ...filter, limit: filter.limit ?? DEFAULT_BULK_LIMIT };

@@ -1,9 +1,10 @@
 // providers/memory/memory-admin.ts — what operators ask of the store, in its plainest form.
 //
-// A1 to A4 are the rules of the contract (provider/admin.ts). As everywhere in this provider, an operation runs from its
+// A1 to A5 are the rules of the contract (provider/admin.ts). As everywhere in this provider, an operation runs from its
 // first check to its last write without an await.
 
 import type { Clock } from "../../clock.js";
+import { unreachable } from "../../errors.js";
 import { INITIAL_EXECUTION_ID } from "../../history/event.js";
 import type {
   AdminStore,
@@ -69,7 +70,7 @@ export class MemoryAdmin implements AdminStore {
     const wanted = filter.instanceIds === undefined ? null : new Set(filter.instanceIds);
     const selected = this.#store.known.oldestFirst().filter((instance) => {
       if (wanted !== null && !wanted.has(instance.id)) return false;
-      if (scope === "ended-roots" && (!hasEnded(instance) || this.#hasParent(instance))) return false;
+      if (!this.#isInScope(instance, scope)) return false;
       return isCompletedBefore(instance.currentExecution, filter.completedBeforeMs);
     });
     return selected.slice(0, filter.limit).map(({ id }) => id);
@@ -165,6 +166,17 @@ export class MemoryAdmin implements AdminStore {
     });
     for (const { executionId } of pruned) instance.executions.delete(executionId);
     return { instancesProcessed: 1, executionsDeleted: pruned.length, eventsDeleted: countEvents(pruned) };
+  }
+
+  #isInScope(instance: KnownInstance, scope: BulkScope): boolean {
+    switch (scope.kind) {
+      case "ended-roots":
+        return hasEnded(instance) && !this.#hasParent(instance);
+      case "more-executions-than":
+        return instance.executions.size > scope.count;
+      default:
+        return unreachable(scope);
+    }
   }
 
   /** A child whose parent is gone has none (A4). */

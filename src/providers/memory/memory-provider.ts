@@ -284,7 +284,7 @@ export class MemoryProvider implements Provider {
   /** Without its record an instance is as if it had never been: a token of its lock or of its work opens nothing. */
   #forget(instances: readonly KnownInstance[]): number {
     const ids = new Set(instances.map(({ id }) => id));
-    let removed = this.#work.removeWorkOf(ids) + this.#dropUnbornChildren(ids);
+    let removed = this.#work.removeWorkOf(ids) + this.#dropUnbornChildren(ids, this.#clock.now());
     for (const instance of instances) {
       removed += instance.messages.size;
       this.#unlock(instance);
@@ -296,17 +296,22 @@ export class MemoryProvider implements Provider {
     return removed;
   }
 
-  /** Whoever works on the first turn of such a child finds its lock gone. */
-  #dropUnbornChildren(parents: ReadonlySet<string>): number {
+  /**
+   * Whoever works on the first turn of such a child finds its lock gone. What else was sent to it goes along, unless
+   * somebody else has started it too.
+   */
+  #dropUnbornChildren(parents: ReadonlySet<string>, now: number): number {
     let removed = 0;
     for (const child of this.#instances.values()) {
       const starts = child.row === null ? child.messages.startsFrom(parents) : [];
       if (starts.length === 0) continue;
+      const before = child.messages.size;
       for (const start of starts) child.messages.remove(start);
+      if (child.messages.findStart() === null) child.messages.clear();
+      removed += before - child.messages.size;
       this.#unlock(child);
-      this.#reschedule([child], this.#clock.now());
+      this.#reschedule([child], now);
       this.#watchers.changed(child.id);
-      removed += starts.length;
     }
     return removed;
   }

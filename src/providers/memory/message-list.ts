@@ -52,6 +52,10 @@ export class MessageList {
     else this.#timers.delete(key);
   }
 
+  clear(): void {
+    for (const message of [...this.#messages]) this.remove(message);
+  }
+
   cancelTimer(executionId: number, id: number): void {
     for (const message of this.#timers.get(`${executionId}:${id}`) ?? []) this.remove(message);
   }

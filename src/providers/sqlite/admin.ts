@@ -6,6 +6,7 @@
 //       that fit to their instances. That is a small fraction of a microsecond for each; an index would cost every
 //       execution two writes.
 
+import { unreachable } from "../../errors.js";
 import type {
   AdminStore,
   BulkFilter,
@@ -93,22 +94,25 @@ const countActivities = `
   WHERE held_until > ? AND lock_token IS NOT NULL
 `;
 
-// What a bulk operation is about, oldest first: of all or of some, of any kind or ended roots only. What ended before a
-// certain time is wanted. What still runs ends, for the sake of that question, when the caller says. A root is whose
-// parent is not there, or not there any more.
+// What a bulk operation is about, oldest first: of all, or of some. Of what still runs nobody can say that it ended
+// before a certain time; whoever does not ask for a time gets it, too. A root is whose parent is not there, or not there
+// any more.
 
-export const selectAny = `
+export const selectPrunable = `
   SELECT i.instance_id
   FROM duroxide_executions AS e
   CROSS JOIN duroxide_instances AS i ON i.instance_id = e.instance_id AND i.current_execution_id = e.execution_id
   WHERE COALESCE(e.completed_at, ?) < ?
+    AND (SELECT COUNT(*) FROM duroxide_executions AS x WHERE x.instance_id = i.instance_id) > ?
   ORDER BY i.created_at, i.created_order LIMIT ?
 `;
-export const selectAnyAmong = `
+export const selectPrunableAmong = `
   SELECT i.instance_id
   FROM duroxide_instances AS i
   CROSS JOIN duroxide_executions AS e ON e.instance_id = i.instance_id AND e.execution_id = i.current_execution_id
-  WHERE COALESCE(e.completed_at, ?) < ? AND i.instance_id IN (SELECT value FROM json_each(?))
+  WHERE COALESCE(e.completed_at, ?) < ?
+    AND (SELECT COUNT(*) FROM duroxide_executions AS x WHERE x.instance_id = i.instance_id) > ?
+    AND i.instance_id IN (SELECT value FROM json_each(?))
   ORDER BY i.created_at, i.created_order LIMIT ?
 `;
 export const selectEndedRoots = `
@@ -261,15 +265,20 @@ function parentId(db: Database, instance: string): string | null {
 }
 
 function selectedInstances(db: Database, filter: BulkFilter, scope: BulkScope): readonly string[] {
-  const { instanceIds, completedBeforeMs, limit } = filter;
-  const endedBefore = completedBeforeMs ?? ALWAYS;
-  if (scope === "ended-roots") {
-    return instanceIds === undefined
-      ? ids(db.all(selectEndedRoots, endedBefore, limit))
-      : ids(db.all(selectEndedRootsAmong, endedBefore, toColumnList(instanceIds), limit));
+  const endedBefore = filter.completedBeforeMs ?? ALWAYS;
+  const among = filter.instanceIds === undefined ? null : toColumnList(filter.instanceIds);
+  switch (scope.kind) {
+    case "ended-roots":
+      return among === null
+        ? ids(db.all(selectEndedRoots, endedBefore, filter.limit))
+        : ids(db.all(selectEndedRootsAmong, endedBefore, among, filter.limit));
+    case "more-executions-than": {
+      const runningEndsAt = filter.completedBeforeMs === undefined ? LONG_AGO : ALWAYS;
+      return among === null
+        ? ids(db.all(selectPrunable, runningEndsAt, endedBefore, scope.count, filter.limit))
+        : ids(db.all(selectPrunableAmong, runningEndsAt, endedBefore, scope.count, among, filter.limit));
+    }
+    default:
+      return unreachable(scope);
   }
-  const runningEndsAt = completedBeforeMs === undefined ? LONG_AGO : ALWAYS;
-  return instanceIds === undefined
-    ? ids(db.all(selectAny, runningEndsAt, endedBefore, limit))
-    : ids(db.all(selectAnyAmong, runningEndsAt, endedBefore, toColumnList(instanceIds), limit));
 }

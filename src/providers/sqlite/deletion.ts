@@ -4,10 +4,12 @@
 //       finds the token unknown, also when an instance of the same name has begun since.
 //   X2. Everything is checked before anything is removed, under the write lock: no child can be born in between.
 //   X3. An id without an instance's row is nobody's: what is queued for it stays.
-//   X4. A child that has not begun goes with its parent: its start, and the lock of whoever works on it.
+//   X4. A child that has not begun goes with its parent: its start, and the lock of whoever works on it. What else was
+//       sent to it goes along, unless somebody else has started it too.
 
 import type { DeleteResult, PruneOptions, PruneResult } from "../../provider/admin.js";
 import { instanceNotFound, stillRunning, wouldOrphan } from "../../provider/kit/refusals.js";
+import { announceRelease } from "./orchestrator-queue.js";
 import { fromColumn, toColumn, toColumnList } from "./text-column.js";
 import type { Transaction } from "./transaction.js";
 
@@ -66,6 +68,14 @@ export const deleteStarts = `
   DELETE FROM duroxide_orchestrator_queue
   WHERE parent_instance_id IN (SELECT value FROM json_each(?)) AND instance_id IN (SELECT value FROM json_each(?))
 `;
+/** What was sent to those of these that nobody starts any more. */
+export const deleteStrayMessages = `
+  DELETE FROM duroxide_orchestrator_queue AS q
+  WHERE q.instance_id IN (SELECT value FROM json_each(?))
+    AND NOT EXISTS (
+      SELECT 1 FROM duroxide_orchestrator_queue AS s WHERE s.instance_id = q.instance_id AND s.is_start = 1
+    )
+`;
 /** What else was in the batch of a lock that is gone. */
 export const readyMessages = `
   UPDATE duroxide_orchestrator_queue SET state = 'ready'
@@ -121,11 +131,15 @@ function deleteUnborn(tx: Transaction, parents: string): number {
   const unborn = tx.db.all<IdRow>(selectUnborn, parents).map((row) => row.instance_id);
   if (unborn.length === 0) return 0;
   const these = JSON.stringify(unborn);
-  const deleted = tx.db.run(deleteStarts, parents, these);
+  const starts = tx.db.run(deleteStarts, parents, these);
+  const others = tx.db.run(deleteStrayMessages, these);
   tx.db.run(deleteLocks, these);
   tx.db.run(readyMessages, these);
-  for (const id of unborn) tx.effects.changedInstances.add(fromColumn(id));
-  return deleted;
+  for (const instance of unborn.map(fromColumn)) {
+    tx.effects.changedInstances.add(instance);
+    announceRelease(tx, instance);
+  }
+  return starts + others;
 }
 
 /** @throws ProviderError "not-found" */

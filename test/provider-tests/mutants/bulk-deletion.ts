@@ -84,4 +84,19 @@ export const BULK_DELETION: readonly Mutant[] = [
       },
     ],
   },
+  {
+    name: "among named instances, one between two executions counts as ended",
+    category: "bulk_deletion",
+    caughtBy: "bulk_delete_every_kind_of_end",
+    store: "sqlite",
+    patches: [
+      {
+        file: "admin.ts",
+        find: `e.status IN ('Completed', 'Failed')
+    AND i.instance_id`,
+        replace: `e.status <> 'Running'
+    AND i.instance_id`,
+      },
+    ],
+  },
 ];

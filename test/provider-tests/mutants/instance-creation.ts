@@ -79,4 +79,11 @@ export const INSTANCE_CREATION: readonly Mutant[] = [
       { file: "history.ts", find: "  ORDER BY execution_id DESC LIMIT 1", replace: "  ORDER BY execution_id LIMIT 1" },
     ],
   },
+  {
+    name: "the last of several starts says what an instance is",
+    category: "instance_creation",
+    caughtBy: "first_of_several_starts_names_instance",
+    store: "sqlite",
+    patches: [{ file: "instances.ts", find: "messages.find(isStartLike)", replace: "messages.findLast(isStartLike)" }],
+  },
 ];

@@ -115,4 +115,17 @@ export const MANAGEMENT: readonly Mutant[] = [
       },
     ],
   },
+  {
+    name: "a cancelled timer that somebody held is subtracted twice",
+    category: "management",
+    caughtBy: "queue_depths_leave_out_cancelled",
+    store: "memory",
+    patches: [
+      {
+        file: "instance-record.ts",
+        find: "held.filter((message) => this.messages.has(message)).length",
+        replace: "held.length",
+      },
+    ],
+  },
 ];

@@ -63,4 +63,19 @@ export const POISON_MESSAGE: readonly Mutant[] = [
       },
     ],
   },
+  {
+    name: "an ignored attempt is taken back from other instances",
+    category: "poison_message",
+    caughtBy: "ignored_attempt_is_that_of_the_instance_only",
+    store: "sqlite",
+    patches: [
+      {
+        file: "orchestrator-queue.ts",
+        find: `SET attempt_count = attempt_count - 1
+  WHERE instance_id = ? AND`,
+        replace: `SET attempt_count = attempt_count - 1
+  WHERE instance_id = ? OR`,
+      },
+    ],
+  },
 ];

@@ -132,4 +132,18 @@ export const QUEUE_SEMANTICS: readonly Mutant[] = [
       },
     ],
   },
+  {
+    name: "a message that waited for a delayed start has lost its place",
+    category: "queue_semantics",
+    caughtBy: "early_message_gives_instance_its_place",
+    store: "sqlite",
+    patches: [
+      {
+        file: "fetch-orchestration.ts",
+        find: `  tx.db.run(unparkForVisibleStarts, tx.now);
+`,
+        replace: "",
+      },
+    ],
+  },
 ];

@@ -173,4 +173,30 @@ export const SESSIONS: readonly Mutant[] = [
       },
     ],
   },
+  {
+    name: "the use of one session is taken for the use of all",
+    category: "sessions",
+    caughtBy: "use_of_one_session_is_not_use_of_another",
+    store: "sqlite",
+    patches: [
+      {
+        file: "sessions.ts",
+        find: "WHERE session_id = ? AND locked_until > ?",
+        replace: "WHERE session_id = ? OR locked_until > ?",
+      },
+    ],
+  },
+  {
+    name: "only the first fetch is a use of its session",
+    category: "sessions",
+    caughtBy: "fetch_updates_session_last_activity",
+    store: "sqlite",
+    patches: [
+      {
+        file: "sessions.ts",
+        find: "    last_activity_at = excluded.last_activity_at",
+        replace: "    last_activity_at = last_activity_at",
+      },
+    ],
+  },
 ];

@@ -66,4 +66,11 @@ export const TAG_FILTERING: readonly Mutant[] = [
       },
     ],
   },
+  {
+    name: "of three tags the one in the middle is passed over",
+    category: "tag_filtering",
+    caughtBy: "any_filter_fetches_everything",
+    store: "sqlite",
+    patches: [{ file: "worker-queue.ts", find: "SELECT MIN(q.tag)", replace: "SELECT MAX(q.tag)" }],
+  },
 ];
