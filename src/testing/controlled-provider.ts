@@ -37,6 +37,7 @@ export interface Gate {
 /** Whether a fetch waits for work as long as it may, or answers at once whatever it was told. */
 export type Polling = "honour" | "ignore";
 
+/** How a provider is controlled from its beginning. */
 export interface ControlledProviderOptions {
   /** @default "honour" */
   readonly polling?: Polling;
@@ -85,7 +86,9 @@ export class ControlledProvider extends ProviderWrapper {
 
   /** Holds every call of the operation at that point, until the gate is released. */
   hold(operation: ProviderOperation, point: GatePoint): Gate {
-    check("ControlledProvider.hold", operation, point);
+    checkOperation("ControlledProvider.hold", operation);
+    const wrong = isPoint(point);
+    if (wrong !== null) throw new InvalidOptionsError(`ControlledProvider.hold: the point ${wrong}.`);
     const gate: HeldGate = new HeldGate(operation, point, () => this.#gates.delete(gate));
     this.#gates.add(gate);
     return gate;
@@ -98,13 +101,13 @@ export class ControlledProvider extends ProviderWrapper {
 
   /** The next call of the operation fails without reaching the store; called twice, the next two do. */
   failBefore(operation: ProviderOperation, error: Error = simulated(operation, "the store was not reached")): void {
-    check("ControlledProvider.failBefore", operation, "entering");
+    checkOperation("ControlledProvider.failBefore", operation);
     this.#failures.push({ operation, when: "before", error });
   }
 
   /** The next call of the operation that the store does fails nevertheless: its reply is lost. */
   failAfter(operation: ProviderOperation, error: Error = simulated(operation, "the reply was lost")): void {
-    check("ControlledProvider.failAfter", operation, "returning");
+    checkOperation("ControlledProvider.failAfter", operation);
     this.#failures.push({ operation, when: "after", error });
   }
 
@@ -118,13 +121,13 @@ export class ControlledProvider extends ProviderWrapper {
 
   /** Calls of the operation that have begun and not ended. */
   inFlight(operation: ProviderOperation): number {
-    check("ControlledProvider.inFlight", operation, "entering");
+    checkOperation("ControlledProvider.inFlight", operation);
     return this.#inFlight.get(operation) ?? 0;
   }
 
   /** Calls of the operation that have begun, ever. */
   calls(operation: ProviderOperation): number {
-    check("ControlledProvider.calls", operation, "entering");
+    checkOperation("ControlledProvider.calls", operation);
     return this.#calls.get(operation) ?? 0;
   }
 
@@ -283,13 +286,10 @@ const OPERATIONS: Readonly<Record<ProviderOperation, true>> = Object.freeze({
   getInstanceStats: true,
 });
 
-function check(what: string, operation: ProviderOperation, point: GatePoint): void {
-  if (!Object.hasOwn(OPERATIONS, operation)) {
-    const known = Object.keys(OPERATIONS).join(", ");
-    throw new InvalidOptionsError(`${what}: there is no operation '${operation}'. The operations are: ${known}.`);
-  }
-  const wrong = isPoint(point);
-  if (wrong !== null) throw new InvalidOptionsError(`${what}: the point ${wrong}.`);
+function checkOperation(what: string, operation: ProviderOperation): void {
+  if (Object.hasOwn(OPERATIONS, operation)) return;
+  const known = Object.keys(OPERATIONS).join(", ");
+  throw new InvalidOptionsError(`${what}: there is no operation '${operation}'. The operations are: ${known}.`);
 }
 
 function bump(counts: Map<ProviderOperation, number>, operation: ProviderOperation, by: number): void {

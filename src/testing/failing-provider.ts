@@ -14,8 +14,8 @@ import type {
 import { checkedProvider } from "./checked-provider.js";
 
 /**
- * Fails the next call of a kind, once for every time it is told to: fetches with a transient error, acks with a permanent
- * one, and neither touches the store.
+ * Fails the next call of a kind, once; to say so twice before that call changes nothing. Fetches fail with a transient error,
+ * acks with a permanent one, and neither touches the store.
  *
  * @throws DUROXIDE_INVALID_OPTIONS for a provider that is none
  * @example
@@ -32,18 +32,22 @@ export class FailingProvider extends ProviderWrapper {
     super(checkedProvider("new FailingProvider", inner));
   }
 
+  /** The next fetch of a turn fails. */
   failNextFetchOrchestrationItem(): void {
     this.#armed.add("fetchOrchestrationItem");
   }
 
+  /** The next fetch of an activity fails. */
   failNextFetchWorkItem(): void {
     this.#armed.add("fetchWorkItem");
   }
 
+  /** The next ack of a turn fails. */
   failNextAckOrchestrationItem(): void {
     this.#armed.add("ackOrchestrationItem");
   }
 
+  /** The next ack of an activity fails. */
   failNextAckWorkItem(): void {
     this.#armed.add("ackWorkItem");
   }

@@ -43,6 +43,7 @@ const SEEDED_AT_MS = 1_700_000_000_000;
 /**
  * Begins the next execution of an instance, the first one of a new instance, and answers its number.
  *
+ * @throws DUROXIDE_INVALID_INPUT if somebody holds the instance
  * @throws DUROXIDE_PROVIDER if the store fails
  * @example
  * const executionId = await createExecution(provider, "order-1", { orchestration: "Checkout" });
@@ -58,7 +59,7 @@ export function createExecution(
 /**
  * Begins an execution that an engine of that version has written: one that replays otherwise must not touch it.
  *
- * @throws DUROXIDE_INVALID_INPUT for a version that is none
+ * @throws DUROXIDE_INVALID_INPUT for a version that is none, or if somebody holds the instance
  * @throws DUROXIDE_PROVIDER if the store fails
  * @example
  * await seedInstanceWithPinnedVersion(provider, "from-the-future", "99.0.0");
@@ -78,7 +79,7 @@ export async function seedInstanceWithPinnedVersion(
  * Commits one more turn of an instance's current execution: these events, numbered on from its last, and whatever else
  * is given. Answers the events as they were stored. The message that makes the turn is consumed by it.
  *
- * @throws DUROXIDE_INVALID_INPUT for an instance that was never begun
+ * @throws DUROXIDE_INVALID_INPUT for an instance that was never begun, or that somebody holds
  * @throws DUROXIDE_PROVIDER if the store fails
  * @example
  * await createExecution(provider, "order-1");

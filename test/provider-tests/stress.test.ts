@@ -202,9 +202,9 @@ describe("a run", () => {
 describe("the named configurations", () => {
   test("are those of the catalogue", () => {
     const shown = Object.entries(STRESS_CONFIGURATIONS).map(([name, { config }]) => {
-      const { maxConcurrent, durationMs, activityDelayMs, orchConcurrency, workerConcurrency } = config;
+      const { maxConcurrent, durationMs, activityDelayMs, orchestrationConcurrency, workerConcurrency } = config;
       const tasks = "tasksPerInstance" in config ? config.tasksPerInstance : "-";
-      return `${name}: ${maxConcurrent} / ${durationMs} / ${tasks} / ${activityDelayMs} / ${orchConcurrency}:${workerConcurrency}`;
+      return `${name}: ${maxConcurrent} / ${durationMs} / ${tasks} / ${activityDelayMs} / ${orchestrationConcurrency}:${workerConcurrency}`;
     });
     expect(shown).toEqual([
       "infra-check: 1 / 1000 / 2 / 5 / 1:1",

@@ -1,4 +1,4 @@
-// cases/bulk-deletion.ts — many ended trees can be deleted at once, and nothing that runs.
+// cases/bulk-deletion.ts — many ended trees can be deleted at once, and no root that has not ended.
 
 import type { DeleteResult } from "../../provider/admin.js";
 import { act, continueAsNew, NAMED, raised, scheduled, start, started } from "../builders.js";
@@ -18,7 +18,7 @@ const NOTHING: DeleteResult = {
 
 export const bulkDeletion: Category = {
   name: "bulk_deletion",
-  about: "Many ended trees can be deleted at once, and nothing that runs.",
+  about: "Many ended trees can be deleted at once, and no root that has not ended.",
   cases: [
     {
       id: "delete_instance_bulk_filter_combinations",

@@ -1,6 +1,7 @@
 // provider-tests/stress/configurations.ts — the named stress runs, and what passing them means.
 
 import type { Criterion } from "./criterion.js";
+import type { StressStoreOptions } from "./run-stress.js";
 import { LARGE_PAYLOAD_DEFAULTS, PARALLEL_DEFAULTS, type PressureOptions, type StressConfig } from "./stress-config.js";
 
 /** A stress run that has a name. */
@@ -8,7 +9,7 @@ export interface StressConfiguration {
   readonly config: StressConfig;
   readonly criteria: readonly Criterion[];
   /** How the store must be opened for it, where that matters. */
-  readonly store?: { readonly maxConnections: number };
+  readonly store?: StressStoreOptions;
 }
 
 const KiB = 1_024;
@@ -28,7 +29,7 @@ function faster(than: number): Criterion {
 }
 
 function slots(count: number): PressureOptions {
-  return { orchConcurrency: count, workerConcurrency: count };
+  return { orchestrationConcurrency: count, workerConcurrency: count };
 }
 
 /** Every named configuration. Those of PostgreSQL run on any other store as well. */
@@ -44,7 +45,7 @@ export const STRESS_CONFIGURATIONS = Object.freeze({
       maxConcurrent: 2,
       durationMs: 1_000,
       activityDelayMs: 5,
-      orchConcurrency: 1,
+      orchestrationConcurrency: 1,
       workerConcurrency: 1,
       smallBytes: 5 * KiB,
       mediumBytes: 10 * KiB,

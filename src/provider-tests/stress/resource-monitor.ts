@@ -41,9 +41,9 @@ export class ResourceMonitor {
     return {
       samples: this.#samples.length,
       rssAverageBytes: Math.round(average(rss)),
-      rssPeakBytes: Math.max(...rss),
+      rssPeakBytes: peak(rss),
       cpuAveragePercent: average(cpu),
-      cpuPeakPercent: Math.max(...cpu),
+      cpuPeakPercent: peak(cpu),
     };
   }
 
@@ -64,6 +64,10 @@ export class ResourceMonitor {
     this.#sampledAt = now;
     this.#cpu = process.cpuUsage();
   }
+}
+
+function peak(values: readonly number[]): number {
+  return values.reduce((most, value) => Math.max(most, value), 0);
 }
 
 function average(values: readonly number[]): number {

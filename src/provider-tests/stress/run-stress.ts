@@ -21,9 +21,16 @@ export interface StressStore {
   close?(): Promise<void>;
 }
 
-/** Opens an empty store that lives in real time. */
-export type OpenStressStore = () => Promise<StressStore>;
+/** What a configuration asks of the store that it presses. */
+export interface StressStoreOptions {
+  /** How many connections it may have at most, where it has any. */
+  readonly maxConnections?: number;
+}
 
+/** Opens an empty store that lives in real time. */
+export type OpenStressStore = (options: StressStoreOptions) => Promise<StressStore>;
+
+/** What one run came to. */
 export interface StressResult {
   /** As the provider calls itself. */
   readonly provider: string;
@@ -56,9 +63,13 @@ export interface StressResult {
  * const result = await runStress(async () => ({ provider: await SqliteProvider.open(":memory:") }), { durationMs: 2_000 });
  * if (result.successRate < 100) throw new Error(`${result.failed} of ${result.launched} failed`);
  */
-export async function runStress(open: OpenStressStore, config: StressConfig): Promise<StressResult> {
+export async function runStress(
+  open: OpenStressStore,
+  config: StressConfig,
+  storeOptions: StressStoreOptions = {},
+): Promise<StressResult> {
   const resolved = resolveStressConfig(config);
-  const store = await open();
+  const store = await open(storeOptions);
   try {
     await using provider = store.provider;
     return await pressed(provider, resolved);
@@ -78,7 +89,7 @@ async function pressed(provider: Provider, config: ResolvedStressConfig): Promis
     provider,
     orchestrations: workload.orchestrations,
     activities: workload.activities,
-    orchestrationConcurrency: config.orchConcurrency,
+    orchestrationConcurrency: config.orchestrationConcurrency,
     workerConcurrency: config.workerConcurrency,
     minPollIntervalMs: POLL_INTERVAL_MS,
   });

@@ -11,7 +11,8 @@ export interface PressureOptions {
   readonly durationMs?: number;
   /** How long every activity takes. */
   readonly activityDelayMs?: number;
-  readonly orchConcurrency?: number;
+  /** Slots of the runtime, as in its options. */
+  readonly orchestrationConcurrency?: number;
   readonly workerConcurrency?: number;
   /** After which an instance counts as failed. */
   readonly waitTimeoutMs?: number;
@@ -49,23 +50,25 @@ export type ResolvedStressConfig = ResolvedParallelConfig | ResolvedLargePayload
 
 const KiB = 1_024;
 
+/** As the original's stress tests, so that figures can be compared. */
 export const PARALLEL_DEFAULTS: ResolvedParallelConfig = Object.freeze({
   workload: "parallel",
   maxConcurrent: 20,
   durationMs: 10_000,
   tasksPerInstance: 5,
   activityDelayMs: 10,
-  orchConcurrency: 2,
+  orchestrationConcurrency: 2,
   workerConcurrency: 2,
   waitTimeoutMs: 60_000,
 });
 
+/** Likewise. One slot each: it is the size that presses, not the number. */
 export const LARGE_PAYLOAD_DEFAULTS: ResolvedLargePayloadConfig = Object.freeze({
   workload: "large-payload",
   maxConcurrent: 5,
   durationMs: 10_000,
   activityDelayMs: 5,
-  orchConcurrency: 1,
+  orchestrationConcurrency: 1,
   workerConcurrency: 1,
   waitTimeoutMs: 120_000,
   smallBytes: 10 * KiB,
@@ -99,7 +102,7 @@ const PRESSURE_CHECKS: Readonly<Record<keyof PressureOptions, OptionCheck>> = {
   maxConcurrent: isCount,
   durationMs: integerBetween(1, DAY_MS),
   activityDelayMs: isTime,
-  orchConcurrency: isCount,
+  orchestrationConcurrency: isCount,
   workerConcurrency: isCount,
   waitTimeoutMs: isTime,
 };
