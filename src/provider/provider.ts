@@ -43,12 +43,6 @@ export interface CapabilityFilter {
   readonly supportedVersions: readonly SemVerRange[];
 }
 
-/** What the runtime still holds in memory of an instance: everything up to and including this event. */
-export interface WarmMark {
-  readonly executionId: number;
-  readonly lastEventId: number;
-}
-
 export interface FetchOrchestrationOptions {
   readonly lockTimeoutMs: number;
   /** How long a long-polling provider may wait for work. 0, the default: answer at once. */
@@ -56,8 +50,11 @@ export interface FetchOrchestrationOptions {
   readonly capability?: CapabilityFilter;
   /** Names the caller, for stores whose leases need it. */
   readonly dispatcherId?: string;
-  /** Instances that need no full history. A provider may ignore it. */
-  readonly warm?: ReadonlyMap<string, WarmMark>;
+  /**
+   * Instances that the caller still has in memory, each with the token under which it committed its last turn of it. They
+   * need no history if that turn was the last that anybody wrote. A provider may ignore it.
+   */
+  readonly warm?: ReadonlyMap<string, string>;
   /** Ends a long poll early: the fetch resolves to null. */
   readonly signal?: AbortSignal;
 }
@@ -69,12 +66,12 @@ export interface OrchestrationItem {
   readonly version: string;
   /** The current execution. */
   readonly executionId: number;
-  /**
-   * Of the current execution, ascending. From the beginning; or, with `isWarm`, from the event of the caller's
-   * `WarmMark` on, that one included, so that the caller can see that it is the one it remembers.
-   */
+  /** Of the current execution, ascending. */
   readonly history: readonly Event[];
-  /** True where `history` begins at the caller's mark. `kvSnapshot` is then empty. */
+  /**
+   * True: nothing was committed or appended to the instance since the turn that the caller named in `warm`. `history` and
+   * `kvSnapshot` are then empty.
+   */
   readonly isWarm: boolean;
   /** Set where stored history cannot be decoded; `history` and `kvSnapshot` are then empty. */
   readonly historyError: string | null;

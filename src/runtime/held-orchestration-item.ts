@@ -22,8 +22,8 @@ const FIRST_RETRY_MS = 10;
 export class HeldOrchestrationItem {
   readonly item: OrchestrationItem;
   readonly attempt: number;
+  readonly lockToken: string;
   readonly #services: RuntimeServices;
-  readonly #lockToken: string;
   readonly #holder: string;
   readonly #stopRenewing: () => void;
   #isLost = false;
@@ -33,7 +33,7 @@ export class HeldOrchestrationItem {
     this.item = locked.item;
     this.attempt = locked.attemptCount;
     this.#services = services;
-    this.#lockToken = locked.lockToken;
+    this.lockToken = locked.lockToken;
     this.#holder = holder;
     this.#stopRenewing = keepLock({
       clock,
@@ -61,7 +61,7 @@ export class HeldOrchestrationItem {
     const { provider, emit, options: runtime } = this.#services;
     this.release();
     try {
-      await provider.abandonOrchestrationItem(this.#lockToken, options);
+      await provider.abandonOrchestrationItem(this.lockToken, options);
     } catch (error) {
       emit({ type: "loop-failed", loop: this.#holder, error, retryInMs: runtime.orchestratorLockTimeoutMs });
     }
@@ -74,7 +74,7 @@ export class HeldOrchestrationItem {
 
   async #tryAck(commit: TurnCommit): Promise<AckEnd> {
     try {
-      await this.#services.provider.ackOrchestrationItem(this.#lockToken, commit);
+      await this.#services.provider.ackOrchestrationItem(this.lockToken, commit);
       return { kind: "acked" };
     } catch (error) {
       const isLost = error instanceof ProviderError && error.kind === "lock-lost";

@@ -138,7 +138,7 @@ export class OrchestrationDispatcher {
     const { emit } = this.#services;
     const { commit, turn, live, facts } = decision;
     this.#storeFailures = 0;
-    if (live !== null) this.#warm.put(live); // D2
+    if (live !== null) this.#warm.put(live, held.lockToken); // D2
     if (commit.cancelledActivities.length > 0) this.#hooks.onActivitiesCancelled(commit.cancelledActivities); // D3
     if (turn !== null) {
       const { ref, isWarm, initiatedBy } = turn;

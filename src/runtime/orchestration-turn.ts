@@ -2,14 +2,14 @@
 //
 //   T1. The order of the questions: can the history be read? is the instance over? is it hopeless (poison)? can we run
 //       it (version, registration)? So stale messages never poison an instance that has ended.
-//   T2. A warm execution goes on only from the very event it remembers. Otherwise it is forgotten, and history decides.
+//   T2. A warm execution goes on only where the store says that its turn was the last. Otherwise it is forgotten, and
+//       history decides.
 //   T3. Whatever fails an instance without its code having a say goes through the same commit as any other failure:
 //       what is in flight is cancelled, the parent is told, and a successor that never ran is an execution of its own.
 
 import { Execution } from "../engine/execution.js";
 import type { OrchestrationHandler, TraceLevel, TurnOutcome } from "../engine/turn.js";
 import { unreachable } from "../errors.js";
-import { encodeEvent } from "../history/codec.js";
 import { type ErrorDetails, nondeterminism } from "../history/error-details.js";
 import type { ParentLink } from "../history/work-item.js";
 import type { Fact, OrchestrationRef } from "../observer.js";
@@ -113,9 +113,9 @@ export class OrchestrationTurn {
   async decide({ item, attemptCount: attempt }: Omit<LockedOrchestrationItem, "lockToken">): Promise<TurnDecision> {
     const recalled = this.#warm.take(item.instance);
     if (item.historyError !== null) return this.#unreadable(item, attempt);
-    const live = recalled !== null && isAt(recalled, item) ? recalled : null; // T2
+    const live = item.isWarm ? recalled : null; // T2
     if (live === null && item.isWarm) {
-      const message = "The history goes on where this runtime's memory does not; it will be read from the beginning.";
+      const message = "This runtime's memory of the instance has been dropped meanwhile; its history will be read.";
       return { kind: "abandon", why: "stale-cache", message, delayMs: 0, countsAttempt: false };
     }
     const ledger = live?.ledger ?? new ExecutionLedger(item.instance, item.history);
@@ -294,14 +294,6 @@ export class OrchestrationTurn {
 function hasEnded(stored: InstanceStatus, executionId: number): boolean {
   if (stored.executionId !== executionId) return stored.executionId > executionId;
   return stored.status !== "Pending" && stored.status !== "Running";
-}
-
-/** Whether the execution in memory stands exactly where the store does. */
-function isAt({ execution, ledger }: LiveExecution, item: OrchestrationItem): boolean {
-  const [newest, remembered] = [item.history.at(-1), execution.lastEvent];
-  if (newest === undefined || remembered === null || execution.executionId !== item.executionId) return false;
-  if (item.history.length !== (item.isWarm ? 1 : ledger.eventCount)) return false;
-  return newest === remembered || encodeEvent(newest) === encodeEvent(remembered);
 }
 
 function newExecution(

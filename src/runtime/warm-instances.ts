@@ -1,14 +1,14 @@
 // runtime/warm-instances.ts — executions that wait between turns, kept in memory so that they need no replay.
 //
-//   W1. What is kept is exactly what is committed: only a turn whose commit succeeded puts its execution here.
+//   W1. What is kept is exactly what is committed: only a turn whose commit succeeded puts its execution here, under the
+//       lock token of that commit. As long as it is the last one that the store knows, the execution is up to date.
 //   W2. Whoever takes an execution owns it: it is not here any more, and no fetch is told of it.
 //   W3. Memory is bounded: the least recently used go first, and one that is too large for the whole is never kept.
 
 import type { Execution } from "../engine/execution.js";
-import type { WarmMark } from "../provider/provider.js";
 import type { ExecutionLedger } from "./execution-ledger.js";
 
-/** An execution in memory, and what the runtime knows of it. Both are at the same event. */
+/** An execution in memory, and what the runtime knows of it. Both are as of the same turn. */
 export interface LiveExecution {
   readonly execution: Execution;
   readonly ledger: ExecutionLedger;
@@ -25,7 +25,7 @@ export class WarmInstances {
   readonly #maxBytes: number;
   /** Least recently used first. */
   readonly #entries = new Map<string, Entry>();
-  readonly #marks = new Map<string, WarmMark>();
+  readonly #marks = new Map<string, string>();
   #bytes = 0;
 
   /** 0: nothing is kept. */
@@ -33,8 +33,8 @@ export class WarmInstances {
     this.#maxBytes = maxBytes;
   }
 
-  /** A live view for fetches: which instances are here, and up to which event. */
-  get marks(): ReadonlyMap<string, WarmMark> {
+  /** A live view for fetches: which instances are here, and as of which commit. */
+  get marks(): ReadonlyMap<string, string> {
     return this.#marks;
   }
 
@@ -49,13 +49,13 @@ export class WarmInstances {
     return entry;
   }
 
-  put({ execution, ledger }: LiveExecution): void {
-    const { instance, executionId, lastEvent } = execution;
+  put({ execution, ledger }: LiveExecution, lockToken: string): void {
+    const { instance } = execution;
     this.discard(instance);
     const bytes = execution.approximateBytes + BYTES_PER_INSTANCE;
-    if (lastEvent === null || bytes > this.#maxBytes) return; // W3
+    if (bytes > this.#maxBytes) return; // W3
     this.#entries.set(instance, { execution, ledger, bytes });
-    this.#marks.set(instance, { executionId, lastEventId: lastEvent.eventId });
+    this.#marks.set(instance, lockToken);
     this.#bytes += bytes;
     this.#evict();
   }

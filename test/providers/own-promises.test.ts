@@ -2,23 +2,25 @@
 
 import { describe, expect, test } from "vitest";
 import { encodeEvent } from "../../src/history/codec.js";
-import { raised, scheduled, started } from "../../src/provider-tests/builders.js";
+import { raised, scheduled, started, turn } from "../../src/provider-tests/builders.js";
 import { memoryStore, sqliteMemoryStore } from "../../src/provider-tests/own-stores.js";
-import { create, runTurn, takeTurn } from "../../src/provider-tests/steps.js";
+import { create, takeTurn } from "../../src/provider-tests/steps.js";
 import { VirtualClock } from "../../src/testing/virtual-clock.js";
 
 describe.each([
   ["MemoryProvider", memoryStore],
   ["SqliteProvider", sqliteMemoryStore],
 ])("%s", (_name, factory) => {
-  test("takes the offer of a dispatcher that remembers: it reads the end of the history only", async () => {
+  test("takes the offer of a dispatcher that remembers: it reads no history", async () => {
     const { provider } = await factory.open({ clock: new VirtualClock() });
     await create(provider, "a");
-    await runTurn(provider, "a", { events: [scheduled("a", 2), scheduled("a", 3)] });
+    await provider.enqueueForOrchestrator(raised("a"));
+    const { lockToken } = await takeTurn(provider);
+    await provider.ackOrchestrationItem(lockToken, turn({ events: [scheduled("a", 2)] }));
     await provider.enqueueForOrchestrator(raised("a"));
 
-    const { item } = await takeTurn(provider, { warm: new Map([["a", { executionId: 1, lastEventId: 2 }]]) });
-    expect(item).toMatchObject({ isWarm: true, history: [scheduled("a", 2), scheduled("a", 3)] });
+    const { item } = await takeTurn(provider, { warm: new Map([["a", lockToken]]) });
+    expect(item).toMatchObject({ isWarm: true, history: [] });
     await provider[Symbol.asyncDispose]();
   });
 

@@ -103,7 +103,7 @@ const enqueue = fc
     step("enqueue", how, async ({ provider, time }) => {
       const items: readonly OrchestratorItem[] = [
         start(how.to),
-        start(how.to),
+        start(how.to, { parentInstance: INSTANCES[how.id - 1]!, parentId: 2 }),
         continueAsNew(how.to),
         timer(how.to, how.id, time + how.delayMs),
         raised(how.to),
@@ -120,16 +120,16 @@ const fetchTurn = fc
   .record({
     lockTimeoutMs: ms,
     range: fc.option(fc.constantFrom("1.0.0..1.9.9", "2.0.0..2.5.0")),
-    mark: fc.option(smallId),
+    isWarm: fc.boolean(),
   })
   .map((how) =>
     step("fetch", how, async ({ provider, turns }) => {
-      const { range, mark } = how;
-      const marks = INSTANCES.map((id) => [id, { executionId: 1, lastEventId: mark ?? 0 }] as const);
+      const { range, isWarm } = how;
+      const remembered = turns.map(({ instance, lockToken }) => [instance, lockToken] as const);
       const locked = await provider.fetchOrchestrationItem({
         lockTimeoutMs: how.lockTimeoutMs + 1,
         ...(range === null ? {} : { capability: supports(range) }),
-        ...(mark === null ? {} : { warm: new Map(marks) }),
+        ...(isWarm ? { warm: new Map(remembered) } : {}),
       });
       if (locked !== null) turns.push({ ...locked.item, lockToken: locked.lockToken });
       return locked && { ...locked, lockToken: null };

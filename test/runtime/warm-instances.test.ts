@@ -30,17 +30,17 @@ async function waiting(instance: string, inputBytes = INPUT_BYTES): Promise<Live
 }
 
 describe("warm instances", () => {
-  test("tell fetches up to which event they are known", async () => {
+  test("tell fetches as of which commit they are known", async () => {
     const warm = new WarmInstances(1_000_000);
-    warm.put(await waiting("a"));
+    warm.put(await waiting("a"), "token");
 
-    expect([...warm.marks]).toEqual([["a", { executionId: 1, lastEventId: 2 }]]);
+    expect([...warm.marks]).toEqual([["a", "token"]]);
   });
 
   test("belong to whoever takes them", async () => {
     const warm = new WarmInstances(1_000_000);
     const live = await waiting("a");
-    warm.put(live);
+    warm.put(live, "token");
 
     expect(warm.take("a")).toMatchObject({ execution: live.execution, ledger: live.ledger });
     expect(warm.take("a")).toBeNull();
@@ -50,10 +50,10 @@ describe("warm instances", () => {
 
   test("that were used longest ago go first when room is needed", async () => {
     const warm = new WarmInstances(2.5 * INPUT_BYTES);
-    warm.put(await waiting("a"));
-    warm.put(await waiting("b"));
-    warm.put(warm.take("a")!);
-    warm.put(await waiting("c"));
+    warm.put(await waiting("a"), "token");
+    warm.put(await waiting("b"), "token");
+    warm.put(warm.take("a")!, "token");
+    warm.put(await waiting("c"), "token");
 
     expect([...warm.marks.keys()]).toEqual(["a", "c"]);
     expect(warm.bytes).toBeLessThanOrEqual(2.5 * INPUT_BYTES);
@@ -61,24 +61,24 @@ describe("warm instances", () => {
 
   test("that are larger than all the room are not kept, and push nobody out", async () => {
     const warm = new WarmInstances(2 * INPUT_BYTES);
-    warm.put(await waiting("small"));
-    warm.put(await waiting("large", 3 * INPUT_BYTES));
+    warm.put(await waiting("small"), "token");
+    warm.put(await waiting("large", 3 * INPUT_BYTES), "token");
 
     expect([...warm.marks.keys()]).toEqual(["small"]);
   });
 
   test("are not kept at all without room", async () => {
     const warm = new WarmInstances(0);
-    warm.put(await waiting("a"));
+    warm.put(await waiting("a"), "token");
 
     expect(warm.marks.size).toBe(0);
   });
 
   test("are replaced, not doubled", async () => {
     const warm = new WarmInstances(1_000_000);
-    warm.put(await waiting("a"));
+    warm.put(await waiting("a"), "token");
     const { bytes } = warm;
-    warm.put(await waiting("a"));
+    warm.put(await waiting("a"), "token");
 
     expect(warm.bytes).toBe(bytes);
   });

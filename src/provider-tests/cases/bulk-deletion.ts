@@ -135,9 +135,14 @@ export const bulkDeletion: Category = {
         const { provider, admin } = store;
         await createEnded(provider, "parent");
         await admin.deleteInstance("parent", false);
-        await provider.enqueueForOrchestrator(start("orphan", { parentInstance: "parent", parentId: 2 }));
         const metadata = { ...NAMED, status: "Completed", parentInstanceId: "parent" } as const;
-        await commitNext(provider, "orphan", { events: [started("orphan")], metadata });
+        for (const orphan of ["orphan", "named-orphan"]) {
+          await provider.enqueueForOrchestrator(start(orphan, { parentInstance: "parent", parentId: 2 }));
+          await commitNext(provider, orphan, { events: [started(orphan)], metadata });
+        }
+        const named = await admin.deleteInstanceBulk({ instanceIds: ["named-orphan"] });
+        t.matches(named, { instancesDeleted: 1 }, "what a filter took that names one of them");
+        await isLeft(t, store, ["orphan"]);
         t.matches(await admin.deleteInstanceBulk({}), { instancesDeleted: 1 }, "what the empty filter took");
         await isLeft(t, store, []);
       },
@@ -174,8 +179,10 @@ export const bulkDeletion: Category = {
         await createEnded(provider, "between", { status: "ContinuedAsNew" });
         await createExecutions(provider, "continued", 3);
         await createExecutions(provider, "goes-on", 2, "Running");
+        await createEnded(provider, "again");
+        await runTurn(provider, "again", { executionId: 2, events: [started("again", { executionId: 2 })] });
         await begin(provider, "unnamed", { metadata: { status: "Completed" } });
-        const unended = await admin.deleteInstanceBulk({ instanceIds: ["between", "goes-on", "unnamed"] });
+        const unended = await admin.deleteInstanceBulk({ instanceIds: ["between", "goes-on", "again", "unnamed"] });
         t.matches(
           unended,
           { instancesDeleted: 0 },
@@ -186,7 +193,7 @@ export const bulkDeletion: Category = {
           { instancesDeleted: 3, executionsDeleted: 5, eventsDeleted: 5, queueMessagesDeleted: 0 },
           "what the empty filter took",
         );
-        await isLeft(t, store, ["between", "goes-on"]);
+        await isLeft(t, store, ["between", "goes-on", "again"]);
         t.equal(
           await provider.read("unnamed"),
           [started("unnamed")],

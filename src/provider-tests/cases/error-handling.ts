@@ -14,7 +14,6 @@ import {
   semver,
   start,
   started,
-  supports,
   timer,
   turn,
 } from "../builders.js";
@@ -241,29 +240,6 @@ export const errorHandling: Category = {
       },
     },
     {
-      id: "corrupt_history_attempts_are_stored",
-      promise: "Attempts at an instance whose history cannot be decoded are counted in the store",
-      async run(t) {
-        const store = await openCorrupt(t);
-        for (let attempt = 1; attempt <= 5; attempt += 1) {
-          await store.provider.abandonOrchestrationItem((await takeTurn(store.provider)).lockToken);
-        }
-        t.equal(await store.maxAttemptCount("a"), 5, "the stored attempt count after five fetches");
-      },
-    },
-    {
-      id: "corrupt_history_is_filtered_by_version",
-      promise: "A dispatcher that could not replay the instance is not shown that its history is corrupt",
-      async run(t) {
-        const { provider } = await openCorrupt(t);
-        t.isNull(
-          await fetchTurn(provider, { capability: supports("2.0.0..2.9.9") }),
-          "what a dispatcher of another version fetches",
-        );
-        t.equal((await takeTurn(provider)).attemptCount, 1, "the attempt count at the first real fetch");
-      },
-    },
-    {
       id: "corrupt_history_can_be_ended",
       promise: "A history that cannot be decoded takes a last event, and the rest of it is left alone",
       async run(t) {
@@ -280,17 +256,6 @@ export const errorHandling: Category = {
         t.matches(status, { status: "Failed", output: metadata.output }, "the status");
         await t.refused(provider.read("a"), "corrupt", "reading the history, whose beginning is as bad as before");
         t.isNull(await fetchTurn(provider), "the instance, whose message is consumed");
-      },
-    },
-    {
-      id: "corrupt_history_of_warm_instance",
-      promise: "A dispatcher that asks only for the end of a history is told, too, that it cannot be decoded",
-      async run(t) {
-        const { provider } = await openCorrupt(t);
-        const warm = new Map([["a", { executionId: 1, lastEventId: 1 }]]);
-        const { item } = await takeTurn(provider, { warm });
-        t.found(item.historyError, "what is wrong with the history");
-        t.equal(item.history, [], "the history");
       },
     },
     {

@@ -3,7 +3,7 @@
 import type { ExecutionStatus } from "../../provider/provider.js";
 import { completed, continueAsNew, NAMED, raised, start, started, statusSet } from "../builders.js";
 import type { Category } from "../provider-case.js";
-import { commitNext, create, createEnded, runTurn, takeTurn } from "../steps.js";
+import { begin, commitNext, create, createEnded, runTurn, takeTurn } from "../steps.js";
 
 export const instanceStatus: Category = {
   name: "instance_status",
@@ -131,6 +131,21 @@ export const instanceStatus: Category = {
         await runTurn(provider, "a", { events: [statusSet("a", 3, null)] });
         const second = { customStatus: null, customStatusVersion: 2 };
         t.matches(await provider.getInstanceStatus("a"), second, "the status after the custom status was cleared");
+      },
+    },
+    {
+      id: "unnamed_instance_has_its_own",
+      promise: "An instance that nobody has named has a status of its own, whatever others have",
+      async run(t) {
+        const { provider } = await t.open();
+        await createEnded(provider, "A", { status: "Failed", output: "broken" });
+        for (const instance of ["a", "b", "c"]) await begin(provider, instance);
+        await runTurn(provider, "b", { metadata: { status: "Completed", output: "done" } });
+        const running = { status: "Running", output: null } as const;
+        t.matches(await provider.getInstanceStatus("a"), running, "the status of 'a', which runs");
+        const over = { status: "Completed", output: "done" } as const;
+        t.matches(await provider.getInstanceStatus("b"), over, "the status of 'b', which has completed");
+        t.matches(await provider.getInstanceStatus("c"), running, "the status of 'c', which runs");
       },
     },
     {

@@ -418,6 +418,30 @@ export const lockExpiration: Category = {
       },
     },
     {
+      id: "end_of_one_lock_leaves_others_alone",
+      promise: "Whichever way a lock ends, the batches of other instances are acked as if nothing had happened",
+      async run(t) {
+        const { provider } = await t.open();
+        for (const instance of ["expires", "abandoned", "delayed", "held"]) {
+          await provider.enqueueForOrchestrator(start(instance));
+        }
+        await takeTurn(provider, { lockTimeoutMs: t.lockMs });
+        const abandoned = await takeTurn(provider);
+        const delayed = await takeTurn(provider);
+        const held = await takeTurn(provider);
+        await t.outlive(t.lockMs);
+        t.equal((await takeTurn(provider)).item.instance, "expires", "the instance whose lock has expired");
+        const options = { ignoreAttempt: true };
+        await provider.abandonOrchestrationItem(abandoned.lockToken, options);
+        await provider.abandonOrchestrationItem(delayed.lockToken, { delayMs: 10 * t.lockMs, ...options });
+
+        await provider.ackOrchestrationItem(held.lockToken, turn({ events: [started("held")], metadata: NAMED }));
+        const next = await takeTurn(provider);
+        t.matches(next, { item: { instance: "abandoned" }, attemptCount: 1 }, "the instance that was abandoned");
+        t.isNull(await fetchTurn(provider), "the messages that were acked");
+      },
+    },
+    {
       id: "taken_over_lock_cannot_be_abandoned",
       promise: "When an instance is taken over, an abandon of the first owner does not disturb the second",
       async run(t) {

@@ -234,11 +234,18 @@ export const poisonMessage: Category = {
         const workOfOther = await takeWork(provider);
         t.matches(turnOfOther, { item: { instance: "b" }, attemptCount: 2 }, "the other instance");
         t.matches(workOfOther, { item: { instance: "b" }, attemptCount: 2 }, "the other activity");
-        await provider.abandonOrchestrationItem(turnOfOther.lockToken, { ignoreAttempt: true });
-        await provider.abandonWorkItem(workOfOther.lockToken, { ignoreAttempt: true });
         await t.outlive(t.lockMs);
-        t.matches(await takeTurn(provider), { item: { instance: "a" }, attemptCount: 1 }, "the first instance");
+        const first = await takeTurn(provider);
+        t.matches(first, { item: { instance: "a" }, attemptCount: 1 }, "the first instance");
         t.matches(await takeWork(provider), { item: { instance: "a" }, attemptCount: 1 }, "the first activity");
+        await provider.abandonOrchestrationItem(turnOfOther.lockToken, { ignoreAttempt: true });
+        await provider.abandonOrchestrationItem(first.lockToken);
+        const again = await takeTurn(provider);
+        t.matches(
+          again,
+          { item: { instance: "a" }, attemptCount: 2 },
+          "the first instance after another was abandoned",
+        );
       },
     },
     {

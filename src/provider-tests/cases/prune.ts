@@ -325,10 +325,12 @@ export const prune: Category = {
         t.equal(await admin.pruneExecutionsBulk({ limit: 0 }, {}), nothing, "what a limit of 0 took");
         const kept = await admin.pruneExecutionsBulk({}, { keepLast: 2 });
         t.equal(kept, nothing, "what was taken of instances that have no more executions than are kept");
-        const two = { instancesProcessed: 2, executionsDeleted: 2, eventsDeleted: 2 };
-        t.equal(await admin.pruneExecutionsBulk({ limit: 2 }, {}), two, "what a limit of 2 took");
-        t.equal(await admin.listExecutions("b"), [1, 2], "the executions of the newest");
         const one = { instancesProcessed: 1, executionsDeleted: 1, eventsDeleted: 1 };
+        const named = await admin.pruneExecutionsBulk({ instanceIds: ["b", "c"], limit: 1 }, {});
+        t.equal(named, one, "what a limit of 1 took of two that are named");
+        t.equal(await admin.listExecutions("c"), [2], "the executions of the oldest");
+        t.equal(await admin.pruneExecutionsBulk({ limit: 1 }, {}), one, "what a limit of 1 took of all");
+        t.equal(await admin.listExecutions("b"), [1, 2], "the executions of the newest");
         const rest = await admin.pruneExecutionsBulk({ limit: 2 }, {});
         t.equal(rest, one, "what the same call took then: those that are pruned do not stand in its way");
       },

@@ -1,91 +1,119 @@
-// cases/warm-history.ts — a dispatcher that remembers a part of the history may be given only the rest.
+// cases/warm-history.ts — a dispatcher that still has an instance in memory may be spared its history.
 //
 // A provider may ignore what the dispatcher remembers. Then it says so (`isWarm` is false) and hands out everything; what
-// it must never do is to leave out something that the dispatcher does not have.
+// it must never do is to call a memory up to date that is not.
 
 import type { Event } from "../../history/event.js";
-import type { OrchestrationItem, Provider, WarmMark } from "../../provider/provider.js";
-import { kvSet, raised, scheduled, start, started, turn } from "../builders.js";
+import type { OrchestrationItem, Provider, TurnCommit } from "../../provider/provider.js";
+import { kvSet, NAMED, raised, scheduled, start, started, turn } from "../builders.js";
 import type { CaseContext } from "../case-context.js";
 import type { Category } from "../provider-case.js";
 import { continueExecution, create, runTurn, takeTurn } from "../steps.js";
 
 export const warmHistory: Category = {
   name: "warm_history",
-  about: "A dispatcher that remembers a part of the history may be given only the rest.",
+  about: "A dispatcher that still has an instance in memory may be spared its history.",
   cases: [
     {
-      id: "remembers_all",
-      promise: "Who remembers the whole history gets its last event again, or everything",
-      async run(t) {
-        const { provider } = await t.open();
-        const history = [started("a"), scheduled("a", 2), scheduled("a", 3)];
-        await create(provider, "a", { events: history });
-
-        const item = await fetchWarm(provider, "a", { executionId: 1, lastEventId: 3 });
-        t.matches(item, { executionId: 1, messages: [raised("a")], historyError: null }, "what is fetched");
-        checkHistory(t, item, history, 3);
-      },
-    },
-    {
-      id: "remembers_a_part",
-      promise: "Who remembers a part of the history gets all that others have added since",
-      async run(t) {
-        const { provider } = await t.open();
-        const remembered = [started("a"), scheduled("a", 2)];
-        const added = [scheduled("a", 5), scheduled("a", 9)];
-        await create(provider, "a", { events: remembered });
-        await runTurn(provider, "a", { events: added });
-
-        const item = await fetchWarm(provider, "a", { executionId: 1, lastEventId: 2 });
-        checkHistory(t, item, [...remembered, ...added], 2);
-      },
-    },
-    {
-      id: "warm_needs_no_values",
-      promise: "Who is given only the end of the history is given no values: it has them",
+      id: "last_turn_was_its_own",
+      promise: "Who committed the last turn gets no history and no values, or everything",
       async run(t) {
         const { provider } = await t.open();
         await create(provider, "a", { events: [started("a"), kvSet("a", 2, "k", "v", 7)] });
         await continueExecution(provider, "a", 2);
+        const lastCommit = await commit(provider, "a", { executionId: 2, events: [scheduled("a", 2)] });
 
-        const item = await fetchWarm(provider, "a", { executionId: 2, lastEventId: 1 });
-        checkHistory(t, item, [started("a", { executionId: 2 })], 1);
+        const { item } = await lockWarm(provider, "a", lastCommit);
+        t.matches(item, { executionId: 2, messages: [raised("a")], historyError: null }, "what is fetched");
+        const everything = [started("a", { executionId: 2 }), scheduled("a", 2)];
+        t.equal(item.history, item.isWarm ? [] : everything, `the history, where isWarm is ${item.isWarm}`);
         const values = item.isWarm ? new Map() : new Map([["k", { value: "v", lastUpdatedAtMs: 7 }]]);
-        t.equal(item.kvSnapshot, values, "the values");
+        t.equal(item.kvSnapshot, values, `the values, where isWarm is ${item.isWarm}`);
       },
     },
     {
-      id: "remembers_more_than_there_is",
-      promise: "Who remembers an event that the history does not have gets everything",
+      id: "warm_turns_commit",
+      promise: "Turns of a dispatcher that remembers are committed like any other, one after the other",
       async run(t) {
         const { provider } = await t.open();
-        const history = [started("a"), scheduled("a", 2), scheduled("a", 5)];
-        await create(provider, "a", { events: history });
-        for (const lastEventId of [3, 6]) {
-          const { item, lockToken } = await lockWarm(provider, "a", { executionId: 1, lastEventId });
-          checkEverything(t, item, history, `with a mark at event ${lastEventId}`);
-          await provider.ackOrchestrationItem(lockToken, turn());
+        const events = [started("a")];
+        await create(provider, "a");
+        let lastCommit = await commit(provider, "a", {});
+        for (const eventId of [2, 3, 4]) {
+          const { item, lockToken } = await lockWarm(provider, "a", lastCommit);
+          t.equal(item.history, item.isWarm ? [] : events, `the history before event ${eventId}`);
+          events.push(scheduled("a", eventId));
+          await provider.ackOrchestrationItem(lockToken, turn({ events: [scheduled("a", eventId)], metadata: NAMED }));
+          lastCommit = lockToken;
         }
+        t.equal(await provider.read("a"), events, "the history after all turns");
       },
     },
     {
-      id: "remembers_another_execution",
-      promise: "Who remembers another execution than the current one gets everything, with its values",
+      id: "somebody_else_has_committed",
+      promise: "Who committed a turn, but not the last, gets everything: even if the last one decided nothing",
       async run(t) {
         const { provider } = await t.open();
-        await create(provider, "a", { events: [started("a"), kvSet("a", 2, "k", "v", 7)] });
-        await continueExecution(provider, "a", 2);
-        await runTurn(provider, "a", { executionId: 2, events: [scheduled("a", 2)] });
+        await create(provider, "a");
+        const lastCommit = await commit(provider, "a", { events: [scheduled("a", 2)] });
+        await runTurn(provider, "a", { events: [scheduled("a", 3)] });
+        const { item, lockToken } = await lockWarm(provider, "a", lastCommit);
+        checkEverything(t, item, [started("a"), scheduled("a", 2), scheduled("a", 3)], "after somebody's turn");
+        await provider.ackOrchestrationItem(lockToken, turn());
 
-        for (const executionId of [1, 3]) {
-          const { item, lockToken } = await lockWarm(provider, "a", { executionId, lastEventId: 2 });
-          const where = `with a mark in execution ${executionId}`;
-          t.equal(item.executionId, 2, `the execution ${where}`);
-          checkEverything(t, item, [started("a", { executionId: 2 }), scheduled("a", 2)], where);
-          t.equal(item.kvSnapshot, new Map([["k", { value: "v", lastUpdatedAtMs: 7 }]]), `the values ${where}`);
-          await provider.ackOrchestrationItem(lockToken, turn({ executionId: 2 }));
+        const again = await lockWarm(provider, "a", lastCommit);
+        checkEverything(t, again.item, [started("a"), scheduled("a", 2), scheduled("a", 3)], "after an empty turn");
+      },
+    },
+    {
+      id: "something_was_appended",
+      promise: "Who committed the last turn gets everything when events were appended since",
+      async run(t) {
+        const { provider } = await t.open();
+        await create(provider, "a");
+        const lastCommit = await commit(provider, "a", {});
+        await provider.appendWithExecution("a", 1, [scheduled("a", 2)]);
+        const { item } = await lockWarm(provider, "a", lastCommit);
+        checkEverything(t, item, [started("a"), scheduled("a", 2)], "after an append");
+      },
+    },
+    {
+      id: "given_back_is_not_committed",
+      promise: "What was fetched and given back, refused or lost is no turn: the one before is still the last",
+      async run(t) {
+        const { provider } = await t.open();
+        await create(provider, "a");
+        const lastCommit = await commit(provider, "a", {});
+        await provider.enqueueForOrchestrator(raised("a"));
+        const abandoned = await takeTurn(provider);
+        const ack = provider.ackOrchestrationItem(abandoned.lockToken, turn({ events: [started("a")] }));
+        await t.refused(ack, "duplicate-event", "an ack with an event id in use");
+        await provider.abandonOrchestrationItem(abandoned.lockToken);
+        const lost = await takeTurn(provider, { lockTimeoutMs: t.lockMs });
+        await t.outlive(t.lockMs);
+
+        for (const token of [abandoned.lockToken, lost.lockToken]) {
+          const { item, lockToken } = await takeTurn(provider, { warm: new Map([["a", token]]) });
+          checkEverything(t, item, [started("a")], "for a token that committed nothing");
+          await provider.abandonOrchestrationItem(lockToken);
         }
+        const { item } = await takeTurn(provider, { warm: new Map([["a", lastCommit]]) });
+        t.equal(item.history, item.isWarm ? [] : [started("a")], `the history, where isWarm is ${item.isWarm}`);
+      },
+    },
+    {
+      id: "deleted_and_begun_again",
+      promise: "Who remembers an instance that was deleted gets everything of the new one, however alike they are",
+      async run(t) {
+        const { provider, admin } = await t.open();
+        await create(provider, "a", { events: [started("a", { input: "old" })] });
+        const lastCommit = await commit(provider, "a", { events: [scheduled("a", 2)] });
+        await admin.deleteInstance("a", true);
+        await create(provider, "a", { events: [started("a", { input: "new" })] });
+        await commit(provider, "a", { events: [scheduled("a", 2)] });
+
+        const { item } = await lockWarm(provider, "a", lastCommit);
+        checkEverything(t, item, [started("a", { input: "new" }), scheduled("a", 2)], "of the new instance");
       },
     },
     {
@@ -93,14 +121,17 @@ export const warmHistory: Category = {
       promise: "What is remembered of one instance says nothing of another",
       async run(t) {
         const { provider } = await t.open();
+        await create(provider, "a");
+        await create(provider, "b");
+        const lastCommit = await commit(provider, "b", {});
+        const warm = new Map([
+          ["a", lastCommit],
+          ["c", lastCommit],
+        ]);
         for (const instance of ["a", "b"]) {
-          await create(provider, instance, { events: [started(instance), scheduled(instance, 2)] });
+          await provider.enqueueForOrchestrator(raised(instance));
+          checkEverything(t, (await takeTurn(provider, { warm })).item, [started(instance)], `of '${instance}'`);
         }
-        const warm = new Map([["b", { executionId: 1, lastEventId: 2 }]]);
-        for (const instance of ["a", "b"]) await provider.enqueueForOrchestrator(raised(instance));
-
-        checkEverything(t, (await takeTurn(provider, { warm })).item, [started("a"), scheduled("a", 2)], "of 'a'");
-        checkHistory(t, (await takeTurn(provider, { warm })).item, [started("b"), scheduled("b", 2)], 2);
       },
     },
     {
@@ -109,8 +140,7 @@ export const warmHistory: Category = {
       async run(t) {
         const { provider } = await t.open();
         await provider.enqueueForOrchestrator(start("a"));
-        const warm = new Map([["a", { executionId: 1, lastEventId: 1 }]]);
-        const { item } = await takeTurn(provider, { warm });
+        const { item } = await takeTurn(provider, { warm: new Map([["a", "no-such-token"]]) });
         checkEverything(t, item, [], "of the new instance");
         t.equal(item.messages, [start("a")], "the messages");
       },
@@ -121,46 +151,32 @@ export const warmHistory: Category = {
       async run(t) {
         const { provider } = await t.open();
         await create(provider, "a", { events: [started("a"), scheduled("a", 2)] });
-        for (const warm of [undefined, new Map<string, WarmMark>()]) {
+        for (const warm of [undefined, new Map<string, string>()]) {
           await provider.enqueueForOrchestrator(raised("a"));
           const { item, lockToken } = await takeTurn(provider, warm === undefined ? {} : { warm });
-          checkEverything(t, item, [started("a"), scheduled("a", 2)], "without a mark");
+          checkEverything(t, item, [started("a"), scheduled("a", 2)], "without a memory");
           await provider.ackOrchestrationItem(lockToken, turn());
         }
-      },
-    },
-    {
-      id: "warm_turn_commits",
-      promise: "A turn of a dispatcher that remembers is committed like any other",
-      async run(t) {
-        const { provider } = await t.open();
-        await create(provider, "a");
-        const { item, lockToken } = await lockWarm(provider, "a", { executionId: 1, lastEventId: 1 });
-        checkHistory(t, item, [started("a")], 1);
-        await provider.ackOrchestrationItem(lockToken, turn({ events: [scheduled("a", 2)] }));
-        t.equal(await provider.read("a"), [started("a"), scheduled("a", 2)], "the history after the turn");
       },
     },
   ],
 };
 
-/** Wakes the instance, and fetches it with what the dispatcher remembers. */
-async function lockWarm(provider: Provider, instance: string, mark: WarmMark) {
+/** Wakes the instance and commits a turn of it; answers with its token. */
+async function commit(provider: Provider, instance: string, fields: Partial<TurnCommit>): Promise<string> {
   await provider.enqueueForOrchestrator(raised(instance));
-  return takeTurn(provider, { warm: new Map([[instance, mark]]) });
+  const { lockToken } = await takeTurn(provider);
+  await provider.ackOrchestrationItem(lockToken, turn({ metadata: NAMED, ...fields }));
+  return lockToken;
 }
 
-async function fetchWarm(provider: Provider, instance: string, mark: WarmMark): Promise<OrchestrationItem> {
-  return (await lockWarm(provider, instance, mark)).item;
-}
-
-/** Everything, or from the remembered event on: as the item itself says. */
-function checkHistory(t: CaseContext, item: OrchestrationItem, history: readonly Event[], lastEventId: number): void {
-  const expected = item.isWarm ? history.filter(({ eventId }) => eventId >= lastEventId) : history;
-  t.equal(item.history, expected, `the history of a ${item.isWarm ? "warm" : "cold"} fetch`);
+/** Wakes the instance, and fetches it with the token of the turn that the dispatcher remembers. */
+async function lockWarm(provider: Provider, instance: string, lastCommit: string) {
+  await provider.enqueueForOrchestrator(raised(instance));
+  return takeTurn(provider, { warm: new Map([[instance, lastCommit]]) });
 }
 
 function checkEverything(t: CaseContext, item: OrchestrationItem, history: readonly Event[], where: string): void {
-  t.equal(item.isWarm, false, `whether only the end of the history is handed out ${where}`);
+  t.equal(item.isWarm, false, `whether the memory is called up to date ${where}`);
   t.equal(item.history, history, `the history ${where}`);
 }

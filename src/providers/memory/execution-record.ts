@@ -29,12 +29,6 @@ export class ExecutionRecord {
     return this.#history.slice();
   }
 
-  /** The history from this event on, that one included; null where it is not there. */
-  historyFrom(eventId: number): readonly Event[] | null {
-    const index = indexOfEvent(this.#history, eventId);
-    return this.#history[index]?.eventId === eventId ? this.#history.slice(index) : null;
-  }
-
   findStarted(): EventOf<"OrchestrationStarted"> | null {
     for (const event of this.#history) if (event.type === "OrchestrationStarted") return event;
     return null;

@@ -14,6 +14,8 @@ export interface InstanceRow {
   name: string;
   version: string;
   currentExecutionId: number;
+  /** The lock token of the last turn; null when something was appended since. */
+  lastCommit: string | null;
   parentInstanceId: string | null;
   customStatus: string | null;
   customStatusVersion: number;
@@ -97,8 +99,9 @@ export class InstanceRecord {
   }
 
   /** Writes what a turn says of its own instance. The turn must have been checked. */
-  applyTurn(turn: TurnCommit, now: number): void {
+  applyTurn(turn: TurnCommit, lockToken: string, now: number): void {
     this.#applyIdentity(turn, now);
+    if (this.row !== null) this.row.lastCommit = lockToken;
     const execution = this.appendHistory(turn.executionId, turn.events, now);
     execution.apply(turn.metadata, now);
     this.#applyCustomStatus(turn.events);
@@ -113,6 +116,7 @@ export class InstanceRecord {
         name,
         version,
         currentExecutionId: executionId,
+        lastCommit: null,
         parentInstanceId: parentInstanceId ?? null,
         customStatus: null,
         customStatusVersion: 0,

@@ -47,7 +47,6 @@ import type {
   Provider,
   TurnCommit,
   WakeSource,
-  WarmMark,
 } from "../../provider/provider.js";
 import type { ExecutionRecord } from "./execution-record.js";
 import { type Identity, type InstanceLock, InstanceRecord } from "./instance-record.js";
@@ -151,7 +150,7 @@ export class MemoryProvider implements Provider {
 
     // From here on nothing can fail (P1).
     for (const message of lock.batch) instance.messages.remove(message);
-    instance.applyTurn(turn, now);
+    instance.applyTurn(turn, lockToken, now);
     this.#known.noteTurnOf(instance);
     for (const item of turn.workerItems) this.#work.add(item, now);
     for (const activity of turn.cancelledActivities) this.#work.cancel(activity);
@@ -437,7 +436,9 @@ export class MemoryProvider implements Provider {
   async appendWithExecution(id: string, executionId: number, events: readonly Event[]): Promise<void> {
     const execution = this.#instances.get(id)?.executions.get(executionId) ?? null;
     checkEvents("appendWithExecution", execution, events);
-    this.#instance(id).appendHistory(executionId, events, this.#clock.now());
+    const instance = this.#instance(id);
+    instance.appendHistory(executionId, events, this.#clock.now());
+    if (instance.row !== null) instance.row.lastCommit = null;
     this.#watchers.changed(id);
   }
 
@@ -495,21 +496,19 @@ function describeItem(
   instance: InstanceRecord,
   identity: Identity,
   batch: readonly Message[],
-  mark: WarmMark | undefined,
+  lastCommit: string | undefined,
 ): OrchestrationItem {
-  const execution = instance.currentExecution;
-  const isMarked = mark !== undefined && mark.executionId === instance.currentExecutionId;
-  const tail = isMarked ? (execution?.historyFrom(mark.lastEventId) ?? null) : null;
+  const isWarm = lastCommit !== undefined && lastCommit === instance.row?.lastCommit;
   return {
     instance: instance.id,
     orchestrationName: identity.name,
     version: identity.version,
     executionId: instance.currentExecutionId,
-    history: tail ?? execution?.history() ?? [],
-    isWarm: tail !== null,
+    history: isWarm ? [] : (instance.currentExecution?.history() ?? []),
+    isWarm,
     historyError: null,
     messages: batch.map((message) => message.item),
-    kvSnapshot: tail === null ? instance.kv.snapshot() : NO_VALUES,
+    kvSnapshot: isWarm ? NO_VALUES : instance.kv.snapshot(),
   };
 }
 

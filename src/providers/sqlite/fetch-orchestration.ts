@@ -6,7 +6,6 @@
 
 import { CodecError, messageOf } from "../../errors.js";
 import { decodeWorkItem } from "../../history/codec.js";
-import type { Event } from "../../history/event.js";
 import type { OrchestratorItem, WorkItem } from "../../history/work-item.js";
 import type {
   CapabilityFilter,
@@ -15,7 +14,6 @@ import type {
   LockedOrchestrationItem,
   OrchestrationItem,
   SemVerRange,
-  WarmMark,
 } from "../../provider/provider.js";
 import type { Database } from "./database.js";
 import { loadEvents } from "./history.js";
@@ -57,7 +55,7 @@ export const readyTaken = `
  * has pinned a version, everybody can.
  */
 export const selectCandidate = `
-  SELECT q.instance_id, i.orchestration_name, i.orchestration_version, i.current_execution_id
+  SELECT q.instance_id, i.orchestration_name, i.orchestration_version, i.current_execution_id, i.last_commit
   FROM duroxide_orchestrator_queue AS q
   LEFT JOIN duroxide_instances AS i ON i.instance_id = q.instance_id
   LEFT JOIN duroxide_executions AS e ON e.instance_id = i.instance_id AND e.execution_id = i.current_execution_id
@@ -100,6 +98,7 @@ interface CandidateRow {
   readonly orchestration_name: string | null;
   readonly orchestration_version: string;
   readonly current_execution_id: number;
+  readonly last_commit: string | null;
 }
 
 interface MessageRow {
@@ -145,7 +144,8 @@ export function fetchOrchestration(
       setAside(tx, instance, batch);
       continue;
     }
-    const item = describeItem(tx.db, instance, identity, batch.messages, options.warm?.get(instance));
+    const isWarm = candidate.last_commit !== null && options.warm?.get(instance) === candidate.last_commit;
+    const item = describeItem(tx.db, instance, identity, batch.messages, isWarm);
     return { item, lockToken: batch.lockToken, attemptCount: batch.attemptCount };
   }
 }
@@ -231,22 +231,15 @@ function describeItem(
   instance: string,
   { name, version, executionId }: Identity,
   messages: readonly OrchestratorItem[],
-  mark: WarmMark | undefined,
+  isWarm: boolean,
 ): OrchestrationItem {
-  const item = { instance, orchestrationName: name, version, executionId, messages, isWarm: false };
+  const item = { instance, orchestrationName: name, version, executionId, messages, isWarm };
+  if (isWarm) return { ...item, history: [], historyError: null, kvSnapshot: NO_VALUES };
   try {
-    const tail = mark?.executionId === executionId ? loadTail(db, instance, mark) : null;
-    if (tail !== null) return { ...item, history: tail, isWarm: true, historyError: null, kvSnapshot: NO_VALUES };
     const history = loadEvents(db, instance, executionId);
     return { ...item, history, historyError: null, kvSnapshot: kvSnapshot(db, instance) };
   } catch (error) {
     if (!(error instanceof CodecError)) throw error;
     return { ...item, history: [], historyError: error.message, kvSnapshot: NO_VALUES };
   }
-}
-
-/** Null where the event of the mark is not there: then the caller remembers something else than the store. */
-function loadTail(db: Database, instance: string, mark: WarmMark): readonly Event[] | null {
-  const tail = loadEvents(db, instance, mark.executionId, mark.lastEventId);
-  return tail[0]?.eventId === mark.lastEventId ? tail : null;
 }

@@ -14,10 +14,10 @@ export const insertEvent = `
   INSERT INTO duroxide_history (instance_id, execution_id, event_id, event_type, event_data) VALUES (?, ?, ?, ?, ?)
 `;
 
-/** The events of one execution from a certain one on, ascending. */
+/** The events of one execution, ascending. */
 export const selectEvents = `
   SELECT event_data FROM duroxide_history
-  WHERE instance_id = ? AND execution_id = ? AND event_id >= ?
+  WHERE instance_id = ? AND execution_id = ?
   ORDER BY event_id
 `;
 
@@ -58,8 +58,8 @@ export function appendEvents(
 }
 
 /** @throws CodecError */
-export function loadEvents(db: Database, instance: string, executionId: number, fromEventId = 0): readonly Event[] {
-  const rows = db.all<EventRow>(selectEvents, toColumn(instance), executionId, fromEventId);
+export function loadEvents(db: Database, instance: string, executionId: number): readonly Event[] {
+  const rows = db.all<EventRow>(selectEvents, toColumn(instance), executionId);
   return rows.map((row) => decodeEvent(row.event_data));
 }
 

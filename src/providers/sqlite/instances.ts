@@ -24,20 +24,22 @@ import type { Transaction } from "./transaction.js";
 const upsertInstance = `
   INSERT INTO duroxide_instances
     (instance_id, orchestration_name, orchestration_version, current_execution_id, parent_instance_id,
-     updated_at, created_at, created_order)
-  VALUES (?, ?, ?, ?, ?, ?, ?, (SELECT COALESCE(MAX(created_order), 0) + 1 FROM duroxide_instances WHERE created_at = ?))
+     last_commit, updated_at, created_at, created_order)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, (SELECT COALESCE(MAX(created_order), 0) + 1 FROM duroxide_instances WHERE created_at = ?))
   ON CONFLICT DO UPDATE SET
     orchestration_name = excluded.orchestration_name,
     orchestration_version = excluded.orchestration_version,
     current_execution_id = MAX(current_execution_id, excluded.current_execution_id),
+    last_commit = excluded.last_commit,
     updated_at = excluded.updated_at
 `;
 
 /** Does nothing for an instance that is not known. */
 const advanceInstance = `
-  UPDATE duroxide_instances SET current_execution_id = MAX(current_execution_id, ?), updated_at = ?
+  UPDATE duroxide_instances SET current_execution_id = MAX(current_execution_id, ?), last_commit = ?, updated_at = ?
   WHERE instance_id = ?
 `;
+const forgetLastCommit = `UPDATE duroxide_instances SET last_commit = NULL WHERE instance_id = ?`;
 
 const ensureExecution = `
   INSERT INTO duroxide_executions (instance_id, execution_id, started_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING
@@ -121,15 +123,20 @@ interface InstanceRow {
 }
 
 /** Writes what a turn says of its instance and its execution, but for its events. */
-export function recordTurn(tx: Transaction, instance: string, { executionId, metadata }: TurnCommit): void {
+export function recordTurn(
+  tx: Transaction,
+  instance: string,
+  lockToken: string,
+  { executionId, metadata }: TurnCommit,
+): void {
   const instanceId = toColumn(instance);
   const { orchestrationName: name, orchestrationVersion: version, pinnedVersion: pin } = metadata;
   if (name !== undefined && version !== undefined) {
     const parent = toNullableColumn(metadata.parentInstanceId);
-    const times = [tx.now, tx.now, tx.now] as const;
-    tx.db.run(upsertInstance, instanceId, toColumn(name), toColumn(version), executionId, parent, ...times);
+    const commit = [lockToken, tx.now, tx.now, tx.now] as const;
+    tx.db.run(upsertInstance, instanceId, toColumn(name), toColumn(version), executionId, parent, ...commit);
   } else {
-    tx.db.run(advanceInstance, executionId, tx.now, instanceId);
+    tx.db.run(advanceInstance, executionId, lockToken, tx.now, instanceId);
   }
 
   recordExecution(tx, instance, executionId);
@@ -141,7 +148,13 @@ export function recordTurn(tx: Transaction, instance: string, { executionId, met
   }
 }
 
-export function recordExecution(tx: Transaction, instance: string, executionId: number): void {
+/** Events were appended beside all turns: whoever remembers the last turn does not know them. */
+export function recordAppend(tx: Transaction, instance: string, executionId: number): void {
+  recordExecution(tx, instance, executionId);
+  tx.db.run(forgetLastCommit, toColumn(instance));
+}
+
+function recordExecution(tx: Transaction, instance: string, executionId: number): void {
   tx.db.run(ensureExecution, toColumn(instance), executionId, tx.now);
 }
 

@@ -34,6 +34,8 @@ export const MIGRATIONS: readonly Migration[] = [
         orchestration_name    TEXT    NOT NULL,
         orchestration_version TEXT    NOT NULL,
         current_execution_id  INTEGER NOT NULL,
+        -- The lock token of the last turn; null when something was appended since.
+        last_commit           TEXT,
         parent_instance_id    TEXT,
         custom_status_version INTEGER NOT NULL DEFAULT 0,
         created_at            INTEGER NOT NULL,

@@ -38,7 +38,7 @@ import { ChangePoller } from "./change-poller.js";
 import { Database } from "./database.js";
 import { fetchOrchestration, mayHaveMessages } from "./fetch-orchestration.js";
 import { appendEvents, latestExecution, readEvents } from "./history.js";
-import { customStatus, hasBegun, instanceStats, instanceStatus, recordExecution } from "./instances.js";
+import { customStatus, hasBegun, instanceStats, instanceStatus, recordAppend } from "./instances.js";
 import { kvValue, kvValues } from "./kv.js";
 import { migrate } from "./migrations.js";
 import { resolveOptions, type SqliteOptions, type SqliteSettings } from "./options.js";
@@ -235,7 +235,7 @@ export class SqliteProvider implements Provider {
 
   async appendWithExecution(instance: string, executionId: number, events: readonly Event[]): Promise<void> {
     return this.#write("appendWithExecution", (tx) => {
-      recordExecution(tx, instance, executionId);
+      recordAppend(tx, instance, executionId);
       appendEvents(tx, "appendWithExecution", instance, executionId, events);
       instanceMayBegin(tx, instance);
     });

@@ -14,7 +14,7 @@ const OPERATION = "ackOrchestrationItem";
 /** Whatever it throws, the caller rolls back: the lock is then held as before. */
 export function commitTurn(tx: Transaction, lockToken: string, turn: TurnCommit): void {
   const instance = consumeBatch(tx, OPERATION, lockToken);
-  recordTurn(tx, instance, turn);
+  recordTurn(tx, instance, lockToken, turn);
   appendEvents(tx, OPERATION, instance, turn.executionId, turn.events);
   applyEvents(tx, instance, turn);
 

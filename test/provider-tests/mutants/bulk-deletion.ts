@@ -6,14 +6,20 @@ export const BULK_DELETION: readonly Mutant[] = [
     category: "bulk_deletion",
     caughtBy: "delete_instance_bulk_safety_and_limits",
     store: "memory",
-    patches: [{ file: "memory-admin.ts", find: "!hasEnded(instance) ||", replace: "" }],
+    patches: [{ file: "memory-admin.ts", find: "hasEnded(instance) && ", replace: "" }],
   },
   {
     name: "a bulk deletion takes what ended in the very millisecond",
     category: "bulk_deletion",
     caughtBy: "delete_instance_bulk_completed_before_filter",
     store: "sqlite",
-    patches: [{ file: "admin.ts", find: "completedBeforeMs ?? ALWAYS", replace: "(completedBeforeMs ?? ALWAYS) + 1" }],
+    patches: [
+      {
+        file: "admin.ts",
+        find: "filter.completedBeforeMs ?? ALWAYS",
+        replace: "(filter.completedBeforeMs ?? ALWAYS) + 1",
+      },
+    ],
   },
   {
     name: "a bulk deletion ignores its limit",
@@ -56,7 +62,7 @@ export const BULK_DELETION: readonly Mutant[] = [
     category: "bulk_deletion",
     caughtBy: "bulk_delete_skips_children",
     store: "memory",
-    patches: [{ file: "memory-admin.ts", find: "|| this.#hasParent(instance)", replace: "" }],
+    patches: [{ file: "memory-admin.ts", find: " && !this.#hasParent(instance)", replace: "" }],
   },
   {
     name: "a bulk deletion leaves children of deleted parents for ever",
@@ -66,8 +72,8 @@ export const BULK_DELETION: readonly Mutant[] = [
     patches: [
       {
         file: "memory-admin.ts",
-        find: "|| this.#hasParent(instance)",
-        replace: "|| instance.row.parentInstanceId !== null",
+        find: "!this.#hasParent(instance)",
+        replace: "instance.row.parentInstanceId === null",
       },
     ],
   },

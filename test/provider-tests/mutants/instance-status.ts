@@ -41,4 +41,17 @@ export const INSTANCE_STATUS: readonly Mutant[] = [
       },
     ],
   },
+  {
+    name: "an instance without a name has the status of another",
+    category: "instance_status",
+    caughtBy: "unnamed_instance_has_its_own",
+    store: "sqlite",
+    patches: [
+      {
+        file: "instances.ts",
+        find: "SELECT status, output FROM duroxide_executions WHERE instance_id = ? AND",
+        replace: "SELECT status, output FROM duroxide_executions WHERE instance_id = ? OR",
+      },
+    ],
+  },
 ];

@@ -135,4 +135,19 @@ export const LOCK_EXPIRATION: readonly Mutant[] = [
       },
     ],
   },
+  {
+    name: "an expired lock sets the batches of other instances free",
+    category: "lock_expiration",
+    caughtBy: "end_of_one_lock_leaves_others_alone",
+    store: "sqlite",
+    patches: [
+      {
+        file: "fetch-orchestration.ts",
+        find: `SET state = 'ready'
+  WHERE instance_id = ? AND visible_at <= ?`,
+        replace: `SET state = 'ready'
+  WHERE instance_id = ? OR visible_at <= ?`,
+      },
+    ],
+  },
 ];

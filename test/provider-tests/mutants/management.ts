@@ -90,8 +90,8 @@ export const MANAGEMENT: readonly Mutant[] = [
     patches: [
       {
         file: "instances.ts",
-        find: "MAX(current_execution_id, ?), updated_at = ?",
-        replace: "MAX(current_execution_id, ?), updated_at = MIN(updated_at, ?)",
+        find: "last_commit = ?, updated_at = ?",
+        replace: "last_commit = ?, updated_at = MIN(updated_at, ?)",
       },
     ],
   },

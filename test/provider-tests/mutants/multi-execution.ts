@@ -9,8 +9,8 @@ export const MULTI_EXECUTION: readonly Mutant[] = [
     patches: [
       {
         file: "history.ts",
-        find: "AND execution_id = ? AND event_id >= ?",
-        replace: "AND execution_id <= ? AND event_id >= ?",
+        find: "WHERE instance_id = ? AND execution_id = ?\n  ORDER BY event_id\n",
+        replace: "WHERE instance_id = ? AND execution_id <= ?\n  ORDER BY event_id\n",
       },
     ],
   },
@@ -42,7 +42,7 @@ export const MULTI_EXECUTION: readonly Mutant[] = [
     patches: [
       {
         file: "instances.ts",
-        find: `    tx.db.run(advanceInstance, executionId, tx.now, instanceId);
+        find: `    tx.db.run(advanceInstance, executionId, lockToken, tx.now, instanceId);
 `,
         replace: "",
       },

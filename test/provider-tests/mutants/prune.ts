@@ -63,4 +63,21 @@ export const PRUNE: readonly Mutant[] = [
     store: "sqlite",
     patches: [{ file: "admin.ts", find: "completedBeforeMs === undefined ? LONG_AGO : ALWAYS", replace: "LONG_AGO" }],
   },
+  {
+    name: "among named instances, what ends at the given time ended before it",
+    category: "prune",
+    caughtBy: "prune_bulk_completed_before",
+    store: "sqlite",
+    patches: [
+      {
+        file: "admin.ts",
+        find: `WHERE COALESCE(e.completed_at, ?) < ?
+    AND (SELECT COUNT(*) FROM duroxide_executions AS x WHERE x.instance_id = i.instance_id) > ?
+    AND`,
+        replace: `WHERE COALESCE(e.completed_at, ?) <= ?
+    AND (SELECT COUNT(*) FROM duroxide_executions AS x WHERE x.instance_id = i.instance_id) > ?
+    AND`,
+      },
+    ],
+  },
 ];

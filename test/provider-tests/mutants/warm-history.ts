@@ -2,47 +2,49 @@ import type { Mutant } from "./mutant.js";
 
 export const WARM_HISTORY: readonly Mutant[] = [
   {
-    name: "a warm fetch does not look for the remembered event",
+    name: "whatever is remembered is called up to date",
     category: "warm_history",
-    caughtBy: "remembers_more_than_there_is",
+    caughtBy: "somebody_else_has_committed",
     store: "memory",
     patches: [
       {
-        file: "execution-record.ts",
-        find: "return this.#history[index]?.eventId === eventId ? this.#history.slice(index) : null;",
-        replace: "return this.#history.slice(index);",
+        file: "memory-provider.ts",
+        find: "lastCommit !== undefined && lastCommit === instance.row?.lastCommit",
+        replace: "lastCommit !== undefined",
       },
     ],
   },
   {
-    name: "a warm fetch does not look at the remembered execution",
+    name: "a turn that decides nothing does not count as the last",
     category: "warm_history",
-    caughtBy: "remembers_another_execution",
-    store: "sqlite",
-    patches: [
-      { file: "fetch-orchestration.ts", find: "mark?.executionId === executionId ?", replace: "mark !== undefined ?" },
-    ],
-  },
-  {
-    name: "a warm fetch begins behind the remembered event",
-    category: "warm_history",
-    caughtBy: "remembers_all",
+    caughtBy: "somebody_else_has_committed",
     store: "sqlite",
     patches: [
       {
-        file: "fetch-orchestration.ts",
-        find: "tail[0]?.eventId === mark.lastEventId ? tail : null",
-        replace: "tail[0]?.eventId === mark.lastEventId ? tail.slice(1) : null",
+        file: "instances.ts",
+        find: "last_commit = ?, updated_at = ?",
+        replace: "last_commit = COALESCE(last_commit, ?), updated_at = ?",
       },
     ],
   },
   {
-    name: "a fetch whose mark is of no use has no values",
+    name: "events that are appended beside all turns are overlooked",
     category: "warm_history",
-    caughtBy: "remembers_another_execution",
+    caughtBy: "something_was_appended",
+    store: "sqlite",
+    patches: [{ file: "instances.ts", find: "  tx.db.run(forgetLastCommit, toColumn(instance));\n", replace: "" }],
+  },
+  {
+    name: "a warm fetch hands out the values once more",
+    category: "warm_history",
+    caughtBy: "last_turn_was_its_own",
     store: "memory",
     patches: [
-      { file: "memory-provider.ts", find: "kvSnapshot: tail === null ?", replace: "kvSnapshot: mark === undefined ?" },
+      {
+        file: "memory-provider.ts",
+        find: "kvSnapshot: isWarm ? NO_VALUES : instance.kv.snapshot()",
+        replace: "kvSnapshot: instance.kv.snapshot()",
+      },
     ],
   },
 ];
