@@ -199,8 +199,9 @@ export abstract class Management {
   }
 
   /**
-   * Deletes instances that have ended, oldest first, each with all its descendants. What runs is passed over, and so are
-   * sub-orchestrations, even where the filter names them. Each tree goes whole or not at all; a crash may leave some.
+   * Deletes instances that have ended, oldest first, each with all its descendants. Trees in which something still runs are
+   * passed over, and so are sub-orchestrations, even where the filter names them. Each tree goes whole or not at all; a
+   * crash may leave some.
    *
    * @throws DUROXIDE_INVALID_OPTIONS for no filter, or a condition that is unknown or wrong
    * @throws DUROXIDE_INVALID_INPUT, DUROXIDE_MANAGEMENT_NOT_AVAILABLE, DUROXIDE_PROVIDER as `getInstanceInfo`

@@ -162,8 +162,8 @@ export interface ProviderAdmin extends Omit<AdminStore, "selectInstances"> {
    */
   deleteInstance(instance: string, force: boolean): Promise<DeleteResult>;
   /**
-   * Deletes ended roots with their descendants, running ones among them, each tree atomically. Roots that have not ended
-   * are passed over, and children that are named by themselves.
+   * Deletes ended roots with their descendants, each tree atomically. Trees in which something has not ended are passed
+   * over, and so are children that are named by themselves.
    */
   deleteInstanceBulk(filter: InstanceFilter): Promise<DeleteResult>;
   /**

@@ -10,6 +10,7 @@
 import { Execution } from "../engine/execution.js";
 import type { OrchestrationHandler, TraceLevel, TurnOutcome } from "../engine/turn.js";
 import { unreachable } from "../errors.js";
+import { encodeEvent } from "../history/codec.js";
 import { type ErrorDetails, nondeterminism } from "../history/error-details.js";
 import type { ParentLink } from "../history/work-item.js";
 import type { Fact, OrchestrationRef } from "../observer.js";
@@ -181,7 +182,9 @@ export class OrchestrationTurn {
     }
     if (resolved !== null) return null;
     const { item, executionId, ledger } = subject;
-    const times = this.#givenBack.count(`${item.instance}:${executionId}:${ledger.eventCount}`);
+    const work = `${item.instance}:${executionId}:${ledger.eventCount}`;
+    const times = this.#givenBack.count(work);
+    if (times > options.maxAttempts) this.#givenBack.forget(work);
     const delayMs = unregisteredDelayMs(options.unregisteredBackoff, times);
     return { why: "unregistered", message: unregistered(subject), delayMs, times, countsAttempt: false };
   }
@@ -199,7 +202,7 @@ export class OrchestrationTurn {
       newGuid: newId,
       trace: (level: TraceLevel, message: string) =>
         emit({ type: "trace", source: "orchestration", level, message, ref }),
-      onForeignAwait: (message) => void this.#wakeToFail(ref, message),
+      onForeignAwait: (message) => void this.#wakeToFail(ref, subject.ledger, message),
     });
   }
 
@@ -207,11 +210,16 @@ export class OrchestrationTurn {
    * Code that went on between two turns may wait for nothing durable any more, so that no message would ever come. This
    * one makes the next turn, which fails it; if the execution in memory is gone by then, the message itself says why.
    */
-  async #wakeToFail({ instanceId: instance, executionId }: OrchestrationRef, reason: string): Promise<void> {
+  async #wakeToFail(ref: OrchestrationRef, { started }: ExecutionLedger, reason: string): Promise<void> {
+    const { instanceId: instance, executionId } = ref;
     const { provider } = this.#services;
     try {
       const stored = await provider.getInstanceStatus(instance);
-      if (stored !== null && hasEnded(stored, executionId)) return; // Its successor is not to blame.
+      if (stored === null || hasEnded(stored, executionId)) return; // Its successor is not to blame.
+      if (stored.status !== "Pending" && started !== null) {
+        const [first] = await provider.readWithExecution(instance, executionId);
+        if (first === undefined || encodeEvent(first) !== encodeEvent(started)) return; // Deleted, and begun again.
+      }
       await provider.enqueueForOrchestrator({ type: "CancelInstance", instance, reason });
     } catch {
       // The store's trouble is told by the store's own fact. Any other message makes the next turn just as well.

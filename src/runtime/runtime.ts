@@ -117,6 +117,20 @@ export class Runtime implements AsyncDisposable {
   }
 
   /**
+   * Measures the store: how deep its queues are and how many instances run, for the gauges of `metrics`. Reads the whole
+   * store: ask it once a minute, not with every scrape. Does nothing where the provider offers no management.
+   *
+   * @throws DUROXIDE_PROVIDER if the store fails
+   */
+  async refreshGauges(): Promise<void> {
+    const { provider, emit } = this.#services;
+    if (provider.admin === null) return;
+    const { orchestratorQueue, workerQueue } = await provider.admin.getQueueDepths();
+    const { runningInstances: activeOrchestrations } = await provider.admin.getSystemMetrics();
+    emit({ type: "queue-depths", orchestratorQueue, workerQueue, activeOrchestrations });
+  }
+
+  /**
    * Stops taking work, waits for what is in progress, and resolves as soon as that is over. What is not over after the
    * grace period is told to stop and given back. Calling it again answers as the first call does.
    *

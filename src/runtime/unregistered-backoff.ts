@@ -35,4 +35,9 @@ export class GivenBack {
     }
     return count;
   }
+
+  /** The work has been failed. Whatever comes under its name later is counted anew. */
+  forget(work: string): void {
+    this.#counts.delete(work);
+  }
 }

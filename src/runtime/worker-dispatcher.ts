@@ -199,8 +199,12 @@ export class WorkerDispatcher {
   /** Not an attempt at it: others may have what is missing here. What nobody ever registers ends as poison. */
   async #postpone(slot: Slot, held: HeldWorkItem): Promise<void> {
     const { unregisteredBackoff, maxAttempts } = this.#services.options;
-    const times = this.#givenBack.count(scheduledKey(held.item));
-    if (times > maxAttempts) return this.#poison(slot, held, times, unregistered(held.item.name));
+    const work = scheduledKey(held.item);
+    const times = this.#givenBack.count(work);
+    if (times > maxAttempts) {
+      this.#givenBack.forget(work);
+      return this.#poison(slot, held, times, unregistered(held.item.name));
+    }
     const delayMs = unregisteredDelayMs(unregisteredBackoff, times);
     await held.abandon({ delayMs, ignoreAttempt: true });
     const ref = activityRef(held.item, held.attempt, slot.id);

@@ -30,7 +30,7 @@ describe("a tree that grows while it is read", () => {
         const children = await provider.admin.listChildren(instance);
         if (instance !== "root") return children;
         looks += 1;
-        if (looks <= births) await createChild(provider, "root", `child-${looks}`);
+        if (looks <= births) await createEnded(provider, `child-${looks}`, { parentInstanceId: "root" });
         return children;
       },
     }));
@@ -118,6 +118,10 @@ describe("an argument that cannot be right is refused, and nothing is removed", 
     { completedBeforeMs: -1 },
     { instanceIds: "i" as unknown as string[] },
     { completedBefore: 1 } as InstanceFilter,
+    { instanceIds: undefined },
+    Object.create({ instanceIds: ["i"] }) as InstanceFilter,
+    Promise.resolve({}) as InstanceFilter,
+    new Map([["limit", 0]]) as InstanceFilter,
   ];
   test.each(filters)("in a filter: %o", async (filter) => {
     const { provider, admin } = openStore();

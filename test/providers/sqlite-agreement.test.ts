@@ -311,7 +311,7 @@ function filterOf(
   time: number,
 ) {
   return {
-    instanceIds: how.among,
+    ...(how.among === undefined ? {} : { instanceIds: how.among }),
     limit: how.limit,
     completedBeforeMs: how.ago === undefined ? undefined : time - how.ago,
   };

@@ -173,26 +173,26 @@ function deleteAll(tables: Tables, instances: readonly string[], force: boolean)
     if (parentId !== null && ids.has(parentId) && !ids.has(id)) throw wouldOrphan(operation, id, parentId);
   }
 
-  // Children that have not begun are only a start in the queue. It goes too, and the lock of whoever is about to begin
-  // one: a new instance with the id of the parent must not get their answers. What else was sent to them goes along,
-  // unless somebody else has started them as well.
-  const isUnborn = ({ instance, parentId }: MessageRow) =>
-    parentId !== null && ids.has(parentId) && findInstance(tables, instance) === undefined;
-  const unborn = new Set(tables.messages.filter(isUnborn).map(({ instance }) => instance));
-  const starts = tables.messages.filter((message) => isStart(message) && !isUnborn(message));
-  const isStray = ({ instance }: MessageRow) => !starts.some((start) => start.instance === instance);
+  // The starts that they have queued go too, and the lock of whoever works on one: a new instance with the id of the
+  // parent must not get their answers. What else was sent to a child that has not begun goes along, unless somebody
+  // else has started it as well.
+  const isChildStart = ({ parentId }: MessageRow) => parentId !== null && ids.has(parentId);
+  const children = new Set(tables.messages.filter(isChildStart).map(({ instance }) => instance));
+  const otherStarts = tables.messages.filter((message) => isStart(message) && !isChildStart(message));
+  const isStray = ({ instance }: MessageRow) =>
+    children.has(instance) &&
+    findInstance(tables, instance) === undefined &&
+    !otherStarts.some((start) => start.instance === instance);
 
   const isKept = ({ instance }: { readonly instance: string }) => !ids.has(instance);
   const before = { ...tables };
   tables.instances = tables.instances.filter(({ id }) => !ids.has(id));
   tables.executions = tables.executions.filter(isKept);
   tables.events = tables.events.filter(isKept);
-  tables.messages = tables.messages.filter(
-    (message) => isKept(message) && !isUnborn(message) && !(unborn.has(message.instance) && isStray(message)),
-  );
+  tables.messages = tables.messages.filter((message) => isKept(message) && !isChildStart(message) && !isStray(message));
   tables.activities = tables.activities.filter(isKept);
   // Whoever still works on one of them finds out: neither its lock nor its activities can be acked any more.
-  tables.locks = tables.locks.filter((lock) => isKept(lock) && !unborn.has(lock.instance));
+  tables.locks = tables.locks.filter((lock) => isKept(lock) && !children.has(lock.instance));
   tables.kvStore = tables.kvStore.filter(isKept);
   tables.kvDelta = tables.kvDelta.filter(isKept);
   return {

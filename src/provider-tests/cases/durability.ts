@@ -214,6 +214,7 @@ export const durability: Category = {
         const { provider, admin } = store;
         await createEnded(provider, "doomed");
         await createEnded(provider, "root");
+        await t.wait(t.lockMs / 10);
         await createEnded(provider, "child", { parentInstanceId: "root" });
         await runTurn(provider, "child", { executionId: 2, events: [started("child", { executionId: 2 })] });
         await admin.deleteInstance("doomed", false);

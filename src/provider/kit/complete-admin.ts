@@ -3,8 +3,9 @@
 //   C1. Nothing here is atomic but the store's own operations: a tree that grows while it is read is refused by the
 //       store ("orphans"), and read again.
 //   C2. What cannot be right is refused before the store is asked, and the store is told every default.
-//   C3. What has ended may be deleted by somebody else, and started again, while others are deleted: each is looked at
-//       once more before its turn.
+//   C3. What has ended may be deleted by somebody else, and started again, while others are deleted. So it is the store
+//       that decides, in the operation that deletes: what runs then is passed over.
+//   C4. Between two of many the event loop goes round: a store in the same process must not keep everything waiting.
 
 import { ProviderError } from "../../errors.js";
 import type { Event } from "../../history/event.js";
@@ -19,15 +20,13 @@ import type {
   PruneOptions,
   PruneResult,
 } from "../admin.js";
-import { checkInstanceFilter, checkPruneOptions } from "./admin-arguments.js";
+import { checkInstanceFilter, checkInstanceIds, checkPruneOptions } from "./admin-arguments.js";
 
 /** How often a tree may have grown between two looks before we say so. */
 const MOST_LOOKS_AT_A_TREE = 10;
 
 /** Enough for housekeeping that runs every few minutes; what is left over waits for the next time. */
 const DEFAULT_BULK_LIMIT = 1_000;
-
-const ENDED_ROOTS: BulkScope = { kind: "ended-roots" };
 
 const NOTHING_DELETED: DeleteResult = {
   instancesDeleted: 0,
@@ -52,12 +51,24 @@ export function completeAdmin(store: AdminStore, reader: HistoryReader): Provide
   }
 
   async function deleteTree(root: string, force: boolean): Promise<DeleteResult> {
-    for (let look = 1; ; look += 1) {
+    for (let look = 1; look <= MOST_LOOKS_AT_A_TREE; look += 1) {
       try {
         return await store.deleteInstancesAtomic(await withDescendants(store, root), force);
       } catch (error) {
-        if (!isKind(error, "orphans") || look === MOST_LOOKS_AT_A_TREE) throw error; // C1
+        if (!isKind(error, "orphans")) throw error; // C1
       }
+    }
+    const advice = `'${root}' has started more children, time and again. Cancel it, wait for its end, and delete it then.`;
+    throw new ProviderError("orphans", "deleteInstance", advice);
+  }
+
+  /** Null: something in it has not ended, or somebody has deleted it. */
+  async function deleteEndedTree(root: string): Promise<DeleteResult | null> {
+    try {
+      return await deleteTree(root, false);
+    } catch (error) {
+      if (isKind(error, "still-running")) return null;
+      throw error;
     }
   }
 
@@ -72,7 +83,10 @@ export function completeAdmin(store: AdminStore, reader: HistoryReader): Provide
     getQueueDepths: () => store.getQueueDepths(),
     listChildren: (instance) => store.listChildren(instance),
     getParentId: (instance) => store.getParentId(instance),
-    deleteInstancesAtomic: (instances, force) => store.deleteInstancesAtomic(instances, force),
+    async deleteInstancesAtomic(instances, force) {
+      checkInstanceIds("deleteInstancesAtomic", instances); // C2
+      return store.deleteInstancesAtomic(instances, force);
+    },
     readHistory: (instance) => reader.read(instance),
     readHistoryWithExecutionId: (instance, executionId) => reader.readWithExecution(instance, executionId),
     getInstanceTree,
@@ -89,9 +103,9 @@ export function completeAdmin(store: AdminStore, reader: HistoryReader): Provide
     async deleteInstanceBulk(filter) {
       const asked = bulkFilter("deleteInstanceBulk", filter);
       let total = NOTHING_DELETED;
-      for (const root of await store.selectInstances(asked, ENDED_ROOTS)) {
-        const [stillEnded] = await store.selectInstances({ ...asked, instanceIds: [root] }, ENDED_ROOTS); // C3
-        if (stillEnded !== undefined) total = addDeleted(total, await deleteTree(root, true));
+      for (const root of await store.selectInstances(asked, { kind: "ended-roots" })) {
+        total = addDeleted(total, (await deleteEndedTree(root)) ?? NOTHING_DELETED); // C3
+        await breathe(); // C4
       }
       return total;
     },
@@ -107,6 +121,7 @@ export function completeAdmin(store: AdminStore, reader: HistoryReader): Provide
       const scope: BulkScope = { kind: "more-executions-than", count: Math.max(1, options.keepLast ?? 0) };
       for (const instance of await store.selectInstances(bulkFilter("pruneExecutionsBulk", filter), scope)) {
         total = addPruned(total, await pruneUnlessGone(store, instance, options));
+        await breathe(); // C4
       }
       return total;
     },
@@ -152,6 +167,10 @@ async function pruneUnlessGone(store: AdminStore, instance: string, options: Pru
     if (isKind(error, "not-found")) return NOTHING_PRUNED;
     throw error;
   }
+}
+
+function breathe(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
 }
 
 function isKind(error: unknown, kind: ProviderError["kind"]): boolean {

@@ -83,6 +83,8 @@ export class MemoryProvider implements Provider {
   readonly #known = new KnownInstances();
   readonly #schedule = new InstanceSchedule();
   readonly #lockedInstances = new Map<string, InstanceRecord>();
+  /** By the id of a parent, whom it has ever started: where to look for starts that are still queued. */
+  readonly #childrenOf = new Map<string, Set<string>>();
   readonly #work = new WorkerQueue();
   readonly #orchestratorSignal: WorkSignal;
   readonly #workerSignal: WorkSignal;
@@ -197,6 +199,8 @@ export class MemoryProvider implements Provider {
 
   #addMessage(item: OrchestratorItem, now: number, delayMs = 0): InstanceRecord {
     const instance = this.#instance(targetInstance(item));
+    const parent = isStartLike(item) ? (item.parentInstance ?? null) : null;
+    if (parent !== null) this.#childrenOf.set(parent, (this.#childrenOf.get(parent) ?? new Set()).add(instance.id));
     const dueAt = item.type === "TimerFired" ? item.fireAtMs : now;
     this.#lastSeq += 1;
     const visibleAt = Math.max(dueAt, now + delayMs);
@@ -283,7 +287,7 @@ export class MemoryProvider implements Provider {
   /** Without its record an instance is as if it had never been: a token of its lock or of its work opens nothing. */
   #forget(instances: readonly KnownInstance[]): number {
     const ids = new Set(instances.map(({ id }) => id));
-    let removed = this.#work.removeWorkOf(ids) + this.#dropUnbornChildren(ids, this.#clock.now());
+    let removed = this.#work.removeWorkOf(ids) + this.#dropStartsFrom(ids, this.#clock.now());
     for (const instance of instances) {
       removed += instance.messages.size;
       this.#unlock(instance);
@@ -295,18 +299,26 @@ export class MemoryProvider implements Provider {
     return removed;
   }
 
+  #startedBy(parents: ReadonlySet<string>): InstanceRecord[] {
+    const children = new Set<string>();
+    for (const parent of parents) {
+      for (const child of this.#childrenOf.get(parent) ?? []) children.add(child);
+      this.#childrenOf.delete(parent);
+    }
+    return [...children].map((id) => this.#instances.get(id)).filter((child) => child !== undefined);
+  }
+
   /**
-   * Whoever works on the first turn of such a child finds its lock gone. What else was sent to it goes along, unless
-   * somebody else has started it too.
+   * The starts that these have queued. Whoever works on one finds its lock gone. What else was sent to a child that has
+   * not begun goes along, unless somebody else has started it too.
    */
-  #dropUnbornChildren(parents: ReadonlySet<string>, now: number): number {
+  #dropStartsFrom(parents: ReadonlySet<string>, now: number): number {
     let removed = 0;
-    for (const child of this.#instances.values()) {
-      const starts = child.row === null ? child.messages.startsFrom(parents) : [];
-      if (starts.length === 0) continue;
+    for (const child of this.#startedBy(parents)) {
       const before = child.messages.size;
-      for (const start of starts) child.messages.remove(start);
-      if (child.messages.findStart() === null) child.messages.clear();
+      for (const start of child.messages.startsFrom(parents)) child.messages.remove(start);
+      if (child.messages.size === before) continue;
+      if (child.row === null && child.messages.findStart() === null) child.messages.clear();
       removed += before - child.messages.size;
       this.#unlock(child);
       this.#reschedule([child], now);

@@ -85,7 +85,9 @@ export class MessageList {
 
   /** The starts that one of these parents has queued. */
   startsFrom(parents: ReadonlySet<string>): Message[] {
-    return [...this.#messages].filter(({ item }) => isStartLike(item) && parents.has(item.parentInstance ?? ""));
+    return [...this.#messages].filter(
+      ({ item }) => isStartLike(item) && item.parentInstance != null && parents.has(item.parentInstance),
+    );
   }
 
   /** When the passing of time alone makes another message visible; null: never. */

@@ -4,8 +4,9 @@
 //       finds the token unknown, also when an instance of the same name has begun since.
 //   X2. Everything is checked before anything is removed, under the write lock: no child can be born in between.
 //   X3. An id without an instance's row is nobody's: what is queued for it stays.
-//   X4. A child that has not begun goes with its parent: its start, and the lock of whoever works on it. What else was
-//       sent to it goes along, unless somebody else has started it too.
+//   X4. The starts that an instance has queued go with it, and the lock of whoever works on one: nobody may answer a new
+//       instance of the same name. What else was sent to a child that has not begun goes along, unless somebody else has
+//       started it too.
 
 import type { DeleteResult, PruneOptions, PruneResult } from "../../provider/admin.js";
 import { instanceNotFound, stillRunning, wouldOrphan } from "../../provider/kit/refusals.js";
@@ -58,20 +59,16 @@ export const deleteKnown = `
   DELETE FROM duroxide_instances WHERE instance_id IN (SELECT value FROM json_each(?))
 `;
 
-/** Children of these that have no row yet. */
-export const selectUnborn = `
-  SELECT DISTINCT instance_id FROM duroxide_orchestrator_queue AS q
-  WHERE q.parent_instance_id IN (SELECT value FROM json_each(?))
-    AND NOT EXISTS (SELECT 1 FROM duroxide_instances AS i WHERE i.instance_id = q.instance_id)
-`;
+/** Starts that these have queued. */
 export const deleteStarts = `
-  DELETE FROM duroxide_orchestrator_queue
-  WHERE parent_instance_id IN (SELECT value FROM json_each(?)) AND instance_id IN (SELECT value FROM json_each(?))
+  DELETE FROM duroxide_orchestrator_queue WHERE parent_instance_id IN (SELECT value FROM json_each(?))
+  RETURNING instance_id
 `;
-/** What was sent to those of these that nobody starts any more. */
+/** What was sent to those of these that have not begun, and that nobody starts any more. */
 export const deleteStrayMessages = `
   DELETE FROM duroxide_orchestrator_queue AS q
   WHERE q.instance_id IN (SELECT value FROM json_each(?))
+    AND NOT EXISTS (SELECT 1 FROM duroxide_instances AS i WHERE i.instance_id = q.instance_id)
     AND NOT EXISTS (
       SELECT 1 FROM duroxide_orchestrator_queue AS s WHERE s.instance_id = q.instance_id AND s.is_start = 1
     )
@@ -114,7 +111,7 @@ export function deleteInstances(tx: Transaction, instances: readonly string[], f
   checkNoOrphans(tx, these); // X2
 
   tx.db.run(deleteLocks, these); // X1
-  const messages = tx.db.run(deleteMessages, these) + deleteUnborn(tx, these);
+  const messages = tx.db.run(deleteMessages, these) + deleteChildStarts(tx, these);
   const activities = tx.db.run(deleteActivities, these);
   const eventsDeleted = tx.db.run(deleteHistories, these);
   const executionsDeleted = tx.db.run(deleteExecutions, these);
@@ -127,19 +124,19 @@ export function deleteInstances(tx: Transaction, instances: readonly string[], f
 }
 
 /** X4 */
-function deleteUnborn(tx: Transaction, parents: string): number {
-  const unborn = tx.db.all<IdRow>(selectUnborn, parents).map((row) => row.instance_id);
-  if (unborn.length === 0) return 0;
-  const these = JSON.stringify(unborn);
-  const starts = tx.db.run(deleteStarts, parents, these);
+function deleteChildStarts(tx: Transaction, parents: string): number {
+  const starts = tx.db.all<IdRow>(deleteStarts, parents);
+  if (starts.length === 0) return 0;
+  const children = [...new Set(starts.map((row) => row.instance_id))];
+  const these = JSON.stringify(children);
   const others = tx.db.run(deleteStrayMessages, these);
   tx.db.run(deleteLocks, these);
   tx.db.run(readyMessages, these);
-  for (const instance of unborn.map(fromColumn)) {
+  for (const instance of children.map(fromColumn)) {
     tx.effects.changedInstances.add(instance);
     announceRelease(tx, instance);
   }
-  return starts + others;
+  return starts.length + others;
 }
 
 /** @throws ProviderError "not-found" */

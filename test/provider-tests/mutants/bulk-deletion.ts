@@ -91,18 +91,10 @@ export const BULK_DELETION: readonly Mutant[] = [
     ],
   },
   {
-    name: "among named instances, one between two executions counts as ended",
+    name: "a running child goes with its ended root",
     category: "bulk_deletion",
-    caughtBy: "bulk_delete_every_kind_of_end",
+    caughtBy: "bulk_delete_passes_over_running_descendants",
     store: "sqlite",
-    patches: [
-      {
-        file: "admin.ts",
-        find: `e.status IN ('Completed', 'Failed')
-    AND i.instance_id`,
-        replace: `e.status <> 'Running'
-    AND i.instance_id`,
-      },
-    ],
+    patches: [{ file: "deletion.ts", find: "  if (!force) checkNoneRuns(tx, these);\n", replace: "" }],
   },
 ];

@@ -111,7 +111,7 @@ export const DELETION: readonly Mutant[] = [
     category: "deletion",
     caughtBy: "unborn_children_go_with_their_parent",
     store: "sqlite",
-    patches: [{ file: "deletion.ts", find: " + deleteUnborn(tx, these)", replace: "" }],
+    patches: [{ file: "deletion.ts", find: " + deleteChildStarts(tx, these)", replace: "" }],
   },
   {
     name: "whoever works on the first turn of a deleted child can commit it",
@@ -130,15 +130,15 @@ export const DELETION: readonly Mutant[] = [
     ],
   },
   {
-    name: "a deletion takes starts of instances that have begun",
+    name: "a deletion leaves starts that were queued for instances that have begun",
     category: "deletion",
-    caughtBy: "start_of_one_that_has_begun_stays",
+    caughtBy: "start_of_a_known_child_goes_with_its_parent",
     store: "memory",
     patches: [
       {
         file: "memory-provider.ts",
-        find: "child.row === null ? child.messages.startsFrom(parents) : []",
-        replace: "child.messages.startsFrom(parents)",
+        find: "for (const start of child.messages.startsFrom(parents)) child",
+        replace: "if (child.row === null) for (const start of child.messages.startsFrom(parents)) child",
       },
     ],
   },
