@@ -1,7 +1,8 @@
 // runtime/orchestration-dispatcher.ts — runs orchestrations: many small loops, each one fetch → turn → commit.
 //
 //   D1. Whatever is fetched is committed, given back, or taken away from us. Nothing that user code does ends a loop.
-//   D2. An execution is kept warm only after its turn was committed; whatever else happens, it is forgotten.
+//   D2. An execution is offered to fetches before its turn is committed, because the next turn may be fetched before this
+//       one's ack has come back. The store knows whether it was; where the ack fails, the execution is forgotten.
 //   D3. Facts are told after the commit. Activities of this process that a turn cancelled hear of it then, too.
 //   D4. After `stopFetching` no new turn is begun: what a late fetch still brings is given back, uncounted.
 //   D5. What cannot be committed for a reason that may pass is given back uncounted, with pauses that grow until the store
@@ -121,7 +122,10 @@ export class OrchestrationDispatcher {
   }
 
   async #commit(held: HeldOrchestrationItem, decision: Commit, fetchedAt: number): Promise<void> {
+    const { live } = decision;
+    if (live !== null) this.#warm.put(live, held.lockToken); // D2
     const end = await held.ack(decision.commit);
+    if (end.kind !== "acked") this.#warm.discard(held.item.instance);
     switch (end.kind) {
       case "acked":
         return this.#committed(held, decision, this.#services.clock.now() - fetchedAt);
@@ -136,9 +140,8 @@ export class OrchestrationDispatcher {
 
   #committed(held: HeldOrchestrationItem, decision: Commit, durationMs: number): void {
     const { emit } = this.#services;
-    const { commit, turn, live, facts } = decision;
+    const { commit, turn, facts } = decision;
     this.#storeFailures = 0;
-    if (live !== null) this.#warm.put(live, held.lockToken); // D2
     if (commit.cancelledActivities.length > 0) this.#hooks.onActivitiesCancelled(commit.cancelledActivities); // D3
     if (turn !== null) {
       const { ref, isWarm, initiatedBy } = turn;

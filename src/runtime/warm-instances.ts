@@ -1,7 +1,7 @@
 // runtime/warm-instances.ts — executions that wait between turns, kept in memory so that they need no replay.
 //
-//   W1. What is kept is exactly what is committed: only a turn whose commit succeeded puts its execution here, under the
-//       lock token of that commit. As long as it is the last one that the store knows, the execution is up to date.
+//   W1. An execution is kept under the lock token with which its turn is committed. It is up to date as long as the store
+//       says that this commit was the last.
 //   W2. Whoever takes an execution owns it: it is not here any more, and no fetch is told of it.
 //   W3. Memory is bounded: the least recently used go first, and one that is too large for the whole is never kept.
 

@@ -393,6 +393,27 @@ describe("an instance in memory", () => {
     expect(histories[0]).toHaveLength(19 + 2 * 4 + 2);
   });
 
+  test("is used for a turn that is fetched before the ack of the last one has come back", async () => {
+    await using world = new World();
+    const counts = orchestration("Counts", async (ctx) => {
+      for (let left = 5; left > 0; left -= 1) await ctx.dequeueEvent("inbox");
+      return "done";
+    });
+    let sent = 0;
+    const busy = altered(world.provider, {
+      ackOrchestrationItem: async (lockToken, turn) => {
+        sent += 1;
+        if (sent <= 5) await world.client.enqueueEvent("c", "inbox", sent);
+        return world.provider.ackOrchestrationItem(lockToken, turn);
+      },
+    });
+    await world.runtime({ provider: busy, orchestrations: [counts] });
+    const handle = await world.client.start(counts, { instanceId: "c" });
+
+    expect(await world.settled(handle.result())).toBe("done");
+    expect(world.factsOf("turn-committed").map((fact) => fact.isWarm)).toEqual([false, true, true, true, true, true]);
+  });
+
   test("is not used where the provider does not say that it is up to date", async () => {
     await using world = new World();
     const forgetful = fetching(world.provider, (locked) => locked, { warm: undefined });

@@ -111,8 +111,9 @@ export function adminStore(document: JsonDocument<Tables>, clock: Clock, watcher
     },
 
     async deleteInstancesAtomic(instances: readonly string[], force: boolean): Promise<DeleteResult> {
-      const result = await document.change("deleteInstancesAtomic", (tables) => deleteAll(tables, instances, force));
-      for (const instance of instances) watchers.changed(instance);
+      const operation = "deleteInstancesAtomic";
+      const { result, changed } = await document.change(operation, (tables) => deleteAll(tables, instances, force));
+      for (const instance of changed) watchers.changed(instance);
       return result;
     },
 
@@ -163,7 +164,13 @@ function endedBefore(completedAtMs: number | null, limitMs: number | undefined):
   return limitMs === undefined || (completedAtMs !== null && completedAtMs < limitMs);
 }
 
-function deleteAll(tables: Tables, instances: readonly string[], force: boolean): DeleteResult {
+interface Deletion {
+  readonly result: DeleteResult;
+  /** The instances of which a watcher sees something else now. */
+  readonly changed: readonly string[];
+}
+
+function deleteAll(tables: Tables, instances: readonly string[], force: boolean): Deletion {
   const operation = "deleteInstancesAtomic";
   const doomed = tables.instances.filter(({ id }) => instances.includes(id));
   const ids = new Set(doomed.map(({ id }) => id));
@@ -195,13 +202,14 @@ function deleteAll(tables: Tables, instances: readonly string[], force: boolean)
   tables.locks = tables.locks.filter((lock) => isKept(lock) && !children.has(lock.instance));
   tables.kvStore = tables.kvStore.filter(isKept);
   tables.kvDelta = tables.kvDelta.filter(isKept);
-  return {
+  const result = {
     instancesDeleted: before.instances.length - tables.instances.length,
     executionsDeleted: before.executions.length - tables.executions.length,
     eventsDeleted: before.events.length - tables.events.length,
     queueMessagesDeleted:
       before.messages.length - tables.messages.length + before.activities.length - tables.activities.length,
   };
+  return { result, changed: [...ids, ...children] };
 }
 
 function prune(tables: Tables, instance: string, { keepLast = 1, completedBeforeMs }: PruneOptions): PruneResult {

@@ -140,8 +140,9 @@ export class MemoryAdmin implements AdminStore {
     const operation = "deleteInstancesAtomic";
     const doomedIds = new Set(ids);
     const doomed = [...doomedIds].map((id) => this.#store.known.get(id)).filter((instance) => instance !== null);
+    const running = doomed.find((instance) => !hasEnded(instance));
+    if (running !== undefined && !force) throw stillRunning(operation, running.id);
     for (const instance of doomed) {
-      if (!force && !hasEnded(instance)) throw stillRunning(operation, instance.id);
       const orphan = this.#store.known.childrenOf(instance.id).find((child) => !doomedIds.has(child));
       if (orphan !== undefined) throw wouldOrphan(operation, orphan, instance.id); // A2
     }
