@@ -7,6 +7,7 @@ import { memoryStore, sqliteFileStore, sqliteMemoryStore } from "../dist/provide
 
 const STORES = { memory: memoryStore, "sqlite-memory": sqliteMemoryStore, "sqlite-file": sqliteFileStore() };
 
+const LONGEST_MS = 86_400_000;
 const GENERAL = ["infra-check", "infra-check-large-payload", "ci-quick", "baseline", "concurrency", "large-payload"];
 const SUITE = ["sqlite-suite-1-1", "sqlite-suite-2-2"];
 
@@ -33,7 +34,8 @@ function readArguments() {
   try {
     const options = { duration: { type: "string" }, config: { type: "string" } };
     const { values, positionals } = parseArgs({ options, allowPositionals: true });
-    if (positionals.length !== 1 || !Object.hasOwn(PLANS, positionals[0])) throw new Error("name one store");
+    if (positionals.length !== 1) throw new Error("name one store");
+    if (!Object.hasOwn(PLANS, positionals[0])) throw new Error(`there is no store '${positionals[0]}' here`);
     return { plan: planOf(PLANS[positionals[0]], values.config), durationMs: durationOf(values.duration) };
   } catch (error) {
     const stores = Object.keys(PLANS).join("|");
@@ -56,6 +58,7 @@ function planOf(stores, only) {
 function durationOf(seconds) {
   if (seconds === undefined) return undefined;
   const ms = Math.round(Number(seconds) * 1_000);
-  if (!(ms >= 1)) throw new Error(`--duration must be a number of seconds, not '${seconds}'`);
+  if (!(ms >= 1 && ms <= LONGEST_MS))
+    throw new Error(`--duration must be from 0.001 to 86400 seconds, not '${seconds}'`);
   return ms;
 }

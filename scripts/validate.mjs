@@ -6,13 +6,19 @@ import { memoryStore, sqliteFileStore } from "../dist/provider-tests/own-stores.
 const FACTORIES = { memory: memoryStore, sqlite: sqliteFileStore() };
 
 const [store, ...categories] = process.argv.slice(2);
-const factory = Object.hasOwn(FACTORIES, store ?? "") ? FACTORIES[store] : null;
-if (factory === null) {
-  process.stderr.write(`usage: npm run validate -- ${Object.keys(FACTORIES).join("|")} [category …]\n`);
-  process.exit(2);
-}
+if (store === undefined) refuse("name a store");
+if (!Object.hasOwn(FACTORIES, store)) refuse(`there is no store '${store}' here`);
 const startedAt = performance.now();
-const report = await validate(factory, categories.length === 0 ? {} : { categories });
+const report = await validate(FACTORIES[store], categories.length === 0 ? {} : { categories }).catch((error) => {
+  if (error.code === "DUROXIDE_INVALID_OPTIONS") refuse(error.message);
+  throw error;
+});
 process.stdout.write(`Validation of ${store}, ${((performance.now() - startedAt) / 1_000).toFixed(1)} s\n\n`);
 process.stdout.write(`${formatReport(report)}\n`);
 process.exitCode = report.failed === 0 ? 0 : 1;
+
+function refuse(message) {
+  const usage = `usage: npm run validate -- ${Object.keys(FACTORIES).join("|")} [category …]`;
+  process.stderr.write(`${message}\n${usage}\n`);
+  process.exit(2);
+}

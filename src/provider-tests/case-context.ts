@@ -7,6 +7,7 @@ import { type Clock, sleep, systemClock } from "../clock.js";
 import type { ProviderAdmin } from "../provider/admin.js";
 import type { Provider, WakeSource } from "../provider/provider.js";
 import { VirtualClock } from "../testing/virtual-clock.js";
+import { checkStore } from "./check-factory.js";
 import { Checks } from "./checks.js";
 import type { ProviderFactory, TestStore } from "./provider-case.js";
 
@@ -49,6 +50,7 @@ export class CaseContext extends Checks {
   /** Opens an empty store. A second call opens another one, which shares nothing with the first. */
   async open(): Promise<CaseStore> {
     const store = await this.#factory.open({ clock: this.#clock });
+    checkStore(store);
     this.#toClose.push(
       () => store.provider[Symbol.asyncDispose](),
       () => store.close?.(),

@@ -128,7 +128,10 @@ function cancellationError(ref: ActivityRef, why: Interruption): ActivityCancell
     case "terminated":
       return new ActivityCancelledError("cancelled", `${activity} is not wanted any more: its execution is over.`);
     case "cancelled":
-      return new ActivityCancelledError("cancelled", `${activity} was cancelled by its orchestration.`);
+      return new ActivityCancelledError(
+        "cancelled",
+        `${activity} is no longer wanted: its orchestration has cancelled it, or was deleted.`,
+      );
     case "lock-lost":
       return new ActivityCancelledError("lock-lost", `${activity} has lost its lock: another worker may run it again.`);
     case "shutdown":

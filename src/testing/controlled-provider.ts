@@ -25,10 +25,13 @@ import { checkedProvider } from "./checked-provider.js";
 export type GatePoint = "entering" | "committing" | "returning";
 
 /** Holds calls until it is released. */
-export interface Gate {
+export interface Gate extends Disposable {
   /** Resolves when the first call has come to it. */
   readonly reached: Promise<void>;
-  /** How many calls it holds now. */
+  /**
+   * How many calls it holds now. An ack that is held at `committing` has released its instance in the store: the next turn
+   * may be on its way, and be held too.
+   */
   readonly held: number;
   /** Lets everybody through, now and later. */
   release(): void;
@@ -62,7 +65,7 @@ export interface FetchWindow {
  *   does not exist
  * @example
  * const provider = new ControlledProvider(new MemoryProvider({ clock }), { clock });
- * const ack = provider.hold("ackOrchestrationItem", "committing");
+ * using ack = provider.hold("ackOrchestrationItem", "committing"); // released at the latest when the test ends
  * await clock.run(ack.reached); // the turn is in the store, and the runtime does not know
  * ack.release();
  */
@@ -249,6 +252,10 @@ class HeldGate implements Gate {
   release(): void {
     this.#onRelease();
     this.#open();
+  }
+
+  [Symbol.dispose](): void {
+    this.release();
   }
 
   async passed(): Promise<void> {

@@ -168,6 +168,7 @@ describe("a run", () => {
     const result = await runStress(open, BRIEF);
     expect(result).toMatchObject({ failed: 1, completed: result.launched - 1 });
     expect([result.failedInfrastructure, result.failedConfiguration, result.failedApplication]).toEqual([0, 0, 0]);
+    expect(result.failures).toEqual([expect.stringMatching(/^stress-test-1: .*simulated failure/)]);
   });
 
   test("counts instances that do not end in time in failed only, and comes to its end without them", async () => {
@@ -256,10 +257,11 @@ describe("the report", () => {
 
   test("fails a run below 100 %, however little", () => {
     const report = judged([
-      made("memory", "ci-quick", { launched: 30_000, completed: 29_999, failed: 1 }),
+      made("memory", "ci-quick", { launched: 30_000, completed: 29_999, failed: 1, failures: ["i-7: lost"] }),
       made("memory", "pg-standard", {}),
     ]);
     expect(report.isPassed).toBe(false);
+    expect(formatStressReport(report)).toContain("memory ci-quick: i-7: lost");
     expect(lastLine(report)).toBe("2 configurations, 1 below 100 %: memory ci-quick (99.99 %)");
   });
 
@@ -301,6 +303,7 @@ function made(store: string, configuration: StressConfigurationName, fields: Par
     failedInfrastructure: 0,
     failedConfiguration: 0,
     failedApplication: 0,
+    failures: [],
     totalTimeMs: 5_000,
     orchPerSec: 20,
     activitiesPerSec: 100,

@@ -116,6 +116,22 @@ describe("a case", () => {
     ]);
   });
 
+  test("names what is wrong with what a factory opened", async () => {
+    const opens = (store: unknown) =>
+      outcomeOf(async (t) => void t.found(await t.open(), "it"), { open: async () => store } as ProviderFactory);
+    const mistakes: ReadonlyArray<[unknown, RegExp]> = [
+      [new MemoryProvider(), /return \{ provider \}/],
+      [{ provider: Promise.resolve(new MemoryProvider()) }, /is a promise/],
+      [{ provider: new MemoryProvider(), openanother: () => {} }, /Did you mean 'openAnother'/],
+      [{}, /no 'provider'/],
+      [undefined, /must be an object/],
+    ];
+    for (const [store, message] of mistakes) {
+      const outcome = await opens(store);
+      expect(outcome).toMatchObject({ kind: "failed", error: { message: expect.stringMatching(message) } });
+    }
+  });
+
   test("says what it looked at, what it expected and what it got", async () => {
     const outcome = await outcomeOf(async (t) => t.equal([1, 2], [1, 3], "the events of the history"));
     const message = "the events of the history: expected [ 1, 3 ], got [ 1, 2 ]. They differ at [1].";

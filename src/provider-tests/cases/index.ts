@@ -24,11 +24,13 @@ import { poisonMessage } from "./poison-message.js";
 import { prune } from "./prune.js";
 import { queueSemantics } from "./queue-semantics.js";
 import { sessions } from "./sessions.js";
+import { setUp } from "./set-up.js";
 import { tagFiltering } from "./tag-filtering.js";
 import { wake } from "./wake.js";
 import { warmHistory } from "./warm-history.js";
 
 export const CATEGORIES: readonly Category[] = [
+  setUp,
   atomicity,
   errorHandling,
   instanceCreation,

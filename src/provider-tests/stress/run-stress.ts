@@ -7,6 +7,7 @@
 import { setMaxListeners } from "node:events";
 import { Client } from "../../client/client.js";
 import { type Clock, sleep, systemClock } from "../../clock.js";
+import { messageOf } from "../../errors.js";
 import type { ErrorCategory } from "../../history/error-details.js";
 import type { Provider } from "../../provider/provider.js";
 import { Runtime } from "../../runtime/runtime.js";
@@ -43,6 +44,8 @@ export interface StressResult {
   readonly failedInfrastructure: number;
   readonly failedConfiguration: number;
   readonly failedApplication: number;
+  /** Of the first that failed, which they were and why: the recorded failure, or what became of the wait. */
+  readonly failures: readonly string[];
   /** From the first launch to the end of the last instance. */
   readonly totalTimeMs: number;
   readonly orchPerSec: number;
@@ -82,6 +85,8 @@ const clock: Clock = systemClock;
 const POLL_INTERVAL_MS = 100;
 const BETWEEN_LAUNCHES_MS = 1;
 const LONGEST_DRAIN_MS = 120_000;
+/** Enough to see what is wrong. */
+const MOST_FAILURES_TOLD = 5;
 
 async function pressed(provider: Provider, config: ResolvedStressConfig): Promise<StressResult> {
   const workload = workloadOf(config);
@@ -106,14 +111,16 @@ async function pressed(provider: Provider, config: ResolvedStressConfig): Promis
   }
 }
 
-interface Counts {
-  readonly launched: number;
-  readonly completed: number;
-  readonly failed: number;
-  readonly failedInfrastructure: number;
-  readonly failedConfiguration: number;
-  readonly failedApplication: number;
-}
+type Counts = Pick<
+  StressResult,
+  | "launched"
+  | "completed"
+  | "failed"
+  | "failedInfrastructure"
+  | "failedConfiguration"
+  | "failedApplication"
+  | "failures"
+>;
 
 function rates({ launched, completed }: Counts, totalTimeMs: number, { activitiesPerInstance }: Workload) {
   const seconds = Math.max(1, totalTimeMs) / 1_000;
@@ -148,6 +155,7 @@ class Launches {
   };
   /** Ends the waits for instances that have not ended when all is counted. */
   readonly #givingUp = new AbortController();
+  readonly #failures: string[] = [];
   #launched = 0;
 
   constructor(client: Client, workload: Workload, config: ResolvedStressConfig) {
@@ -184,6 +192,7 @@ class Launches {
       failedInfrastructure: infrastructure + poison,
       failedConfiguration: configuration,
       failedApplication: application,
+      failures: this.#failures,
     };
   }
 
@@ -195,9 +204,15 @@ class Launches {
       await this.#client.start(root, { instanceId, input });
       const ended = await this.#client.waitForOrchestration(instanceId, wait);
       this.#endings[ended.status === "Completed" ? "completed" : ended.details.category] += 1;
-    } catch {
-      // Neither completed nor told why: `count` finds it among the failed.
+      if (ended.status === "Failed") this.#tell(instanceId, ended.error);
+    } catch (error) {
+      // Neither completed nor failed by itself: `count` finds it among the failed.
+      this.#tell(instanceId, messageOf(error));
     }
+  }
+
+  #tell(instanceId: string, why: string): void {
+    if (this.#failures.length < MOST_FAILURES_TOLD) this.#failures.push(`${instanceId}: ${why}`);
   }
 }
 

@@ -5,7 +5,8 @@ import type { StressReport, StressRun } from "./stress-suite.js";
 
 /** The whole report for a terminal. Its last line is `N configurations, all at 100 %`, or what failed. */
 export function formatStressReport(report: StressReport): string {
-  return [formatStressTable(report.runs), resourceTable(report.runs), criteriaLines(report.runs), closingLine(report)]
+  const { runs } = report;
+  return [formatStressTable(runs), failureLines(runs), resourceTable(runs), criteriaLines(runs), closingLine(report)]
     .filter((part) => part !== "")
     .join("\n\n");
 }
@@ -54,6 +55,10 @@ function resourceTable(runs: readonly StressRun[]): string {
       `${resources.cpuPeakPercent.toFixed(0)} %`,
     ]),
   ]);
+}
+
+function failureLines(runs: readonly StressRun[]): string {
+  return runs.flatMap((run) => run.result.failures.map((failure) => `${nameOf(run)}: ${failure}`)).join("\n");
 }
 
 function criteriaLines(runs: readonly StressRun[]): string {

@@ -24,11 +24,13 @@ import { POISON_MESSAGE } from "./poison-message.js";
 import { PRUNE } from "./prune.js";
 import { QUEUE_SEMANTICS } from "./queue-semantics.js";
 import { SESSIONS } from "./sessions.js";
+import { SET_UP } from "./set-up.js";
 import { TAG_FILTERING } from "./tag-filtering.js";
 import { WAKE } from "./wake.js";
 import { WARM_HISTORY } from "./warm-history.js";
 
 export const MUTANTS: readonly Mutant[] = [
+  ...SET_UP,
   ...ATOMICITY,
   ...ERROR_HANDLING,
   ...INSTANCE_CREATION,
