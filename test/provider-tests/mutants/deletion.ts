@@ -73,9 +73,9 @@ export const DELETION: readonly Mutant[] = [
     patches: [
       {
         file: "memory-admin.ts",
-        find: "throw wouldOrphan(operation, orphan, instance.id);",
-        replace: `throw wouldOrphan(operation, orphan, instance.id);
-      this.#store.forget([instance]);`,
+        find: "    if (running !== undefined && !force) throw",
+        replace: `    if (running !== undefined && !force) this.#store.forget(doomed.filter(hasEnded));
+    if (running !== undefined && !force) throw`,
       },
     ],
   },
