@@ -7,5 +7,7 @@ export default defineConfig({
     include: ["test/**/*.test.ts"],
     testTimeout: 30_000,
     pool: "forks",
+    // Vitest leaves one core alone; with two cores that is half of them.
+    maxWorkers: "100%",
   },
 });
