@@ -220,7 +220,8 @@ export class Client extends Management {
 
   /**
    * Asks an instance to end. It fails with the kind `Cancelled`, its activities and children are cancelled with it;
-   * one that has ended already stays as it is.
+   * one that has ended already stays as it is. Sent to an id that nobody has started, it waits there, as every message
+   * does, and ends what is started under it.
    *
    * @throws DUROXIDE_INVALID_INPUT for a bad id, or a reason that is no text
    * @throws DUROXIDE_PROVIDER if the store fails

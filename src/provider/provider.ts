@@ -69,10 +69,10 @@ export interface OrchestrationItem {
   /** Of the current execution, ascending. */
   readonly history: readonly Event[];
   /**
-   * True: nothing was committed or appended to the instance since the turn that the caller named in `warm`. `history` and
-   * `kvSnapshot` are then empty.
+   * The token that the caller named in `warm`, where nothing was committed or appended to the instance since that turn:
+   * `history` and `kvSnapshot` are then empty. Null: they are complete.
    */
-  readonly isWarm: boolean;
+  readonly warmAsOf: string | null;
   /** Set where stored history cannot be decoded; `history` and `kvSnapshot` are then empty. */
   readonly historyError: string | null;
   readonly messages: readonly OrchestratorItem[];

@@ -125,7 +125,7 @@ export class OrchestrationDispatcher {
     const { live } = decision;
     if (live !== null) this.#warm.put(live, held.lockToken); // D2
     const end = await held.ack(decision.commit);
-    if (end.kind !== "acked") this.#warm.discard(held.item.instance);
+    if (end.kind !== "acked") this.#warm.discard(held.item.instance, held.lockToken);
     switch (end.kind) {
       case "acked":
         return this.#committed(held, decision, this.#services.clock.now() - fetchedAt);

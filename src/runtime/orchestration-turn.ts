@@ -112,11 +112,10 @@ export class OrchestrationTurn {
 
   /** The instance is no longer among the warm ones, whatever is decided. */
   async decide({ item, attemptCount: attempt }: Omit<LockedOrchestrationItem, "lockToken">): Promise<TurnDecision> {
-    const recalled = this.#warm.take(item.instance);
+    const live = this.#warm.take(item.instance, item.warmAsOf); // T2
     if (item.historyError !== null) return this.#unreadable(item, attempt);
-    const live = item.isWarm ? recalled : null; // T2
-    if (live === null && item.isWarm) {
-      const message = "This runtime's memory of the instance has been dropped meanwhile; its history will be read.";
+    if (live === null && item.warmAsOf !== null) {
+      const message = "This runtime's memory of the instance has gone or moved on meanwhile; its history will be read.";
       return { kind: "abandon", why: "stale-cache", message, delayMs: 0, countsAttempt: false };
     }
     const ledger = live?.ledger ?? new ExecutionLedger(item.instance, item.history);

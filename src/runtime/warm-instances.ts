@@ -15,6 +15,7 @@ export interface LiveExecution {
 }
 
 interface Entry extends LiveExecution {
+  readonly lockToken: string;
   readonly bytes: number;
 }
 
@@ -42,25 +43,33 @@ export class WarmInstances {
     return this.#bytes;
   }
 
-  take(instance: string): LiveExecution | null {
+  /**
+   * The execution as of that commit; null where it is not here, or another one is: then the store's answer has been
+   * overtaken. Whatever was here is not any more (W2).
+   */
+  take(instance: string, lockToken: string | null): LiveExecution | null {
     const entry = this.#entries.get(instance);
-    if (entry === undefined) return null;
-    this.discard(instance); // W2
-    return entry;
+    this.#remove(instance);
+    return entry !== undefined && entry.lockToken === lockToken ? entry : null; // W1
   }
 
   put({ execution, ledger }: LiveExecution, lockToken: string): void {
     const { instance } = execution;
-    this.discard(instance);
+    this.#remove(instance);
     const bytes = execution.approximateBytes + BYTES_PER_INSTANCE;
     if (bytes > this.#maxBytes) return; // W3
-    this.#entries.set(instance, { execution, ledger, bytes });
+    this.#entries.set(instance, { execution, ledger, lockToken, bytes });
     this.#marks.set(instance, lockToken);
     this.#bytes += bytes;
     this.#evict();
   }
 
-  discard(instance: string): void {
+  /** Its commit has failed. One that somebody has put here since stays. */
+  discard(instance: string, lockToken: string): void {
+    if (this.#marks.get(instance) === lockToken) this.#remove(instance);
+  }
+
+  #remove(instance: string): void {
     const entry = this.#entries.get(instance);
     if (entry === undefined) return;
     this.#entries.delete(instance);
@@ -71,7 +80,7 @@ export class WarmInstances {
   #evict(): void {
     for (const instance of this.#entries.keys()) {
       if (this.#bytes <= this.#maxBytes) return;
-      this.discard(instance);
+      this.#remove(instance);
     }
   }
 }

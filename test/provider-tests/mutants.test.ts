@@ -21,6 +21,9 @@ describe("a broken provider is caught", () => {
 
       const { outcome } = await runCase(category, it, await factoryOf(mutant), HANGS_AFTER_MS);
       expect(outcome.kind, `what ${mutant.category}/${mutant.caughtBy} says of it`).toBe("failed");
+      if (outcome.kind !== "failed") return;
+      // A mutant must be a provider that breaks its promise, not one that does not run.
+      for (const Mistake of [TypeError, ReferenceError, SyntaxError]) expect(outcome.error).not.toBeInstanceOf(Mistake);
     });
   }
 

@@ -20,7 +20,7 @@ describe.each([
     await provider.enqueueForOrchestrator(raised("a"));
 
     const { item } = await takeTurn(provider, { warm: new Map([["a", lockToken]]) });
-    expect(item).toMatchObject({ isWarm: true, history: [] });
+    expect(item).toMatchObject({ warmAsOf: lockToken, history: [] });
     await provider[Symbol.asyncDispose]();
   });
 

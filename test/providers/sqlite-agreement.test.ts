@@ -132,7 +132,8 @@ const fetchTurn = fc
         ...(isWarm ? { warm: new Map(remembered) } : {}),
       });
       if (locked !== null) turns.push({ ...locked.item, lockToken: locked.lockToken });
-      return locked && { ...locked, lockToken: null };
+      if (locked === null) return null;
+      return { ...locked, lockToken: null, item: { ...locked.item, warmAsOf: locked.item.warmAsOf !== null } };
     }),
   );
 

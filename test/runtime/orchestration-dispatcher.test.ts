@@ -483,13 +483,63 @@ describe("an instance in memory", () => {
     expect(await world.settled(world.client.getHandle("e").result())).toBe("new");
   });
 
+  test("is not the one of a slot whose lock has lapsed, however late the answers of the store arrive", async () => {
+    await using world = new World();
+    const sums = orchestration("Sums", async (ctx) => {
+      const seen: string[] = [];
+      while (seen.length < 3) seen.push(await ctx.dequeueEvent<string>("inbox"));
+      return seen;
+    });
+    const answers: Array<() => void> = [];
+    const later = () => new Promise<void>((resolve) => void answers.push(resolve));
+    let [lateFetches, lateAcks] = [0, 0];
+    const remote = altered(world.provider, {
+      async fetchOrchestrationItem(options) {
+        const locked = await world.provider.fetchOrchestrationItem(options);
+        if (locked === null || lateFetches === 0) return locked;
+        lateFetches -= 1;
+        await later();
+        return locked;
+      },
+      async ackOrchestrationItem(lockToken, turn) {
+        if (lateAcks > 0) {
+          lateAcks -= 1;
+          await later();
+        }
+        return world.provider.ackOrchestrationItem(lockToken, turn);
+      },
+    });
+    const locks = { orchestratorLockTimeoutMs: 100, orchestratorLockRenewalBufferMs: 20 };
+    await world.runtime({ provider: remote, orchestrations: [sums], orchestrationConcurrency: 4, ...locks });
+    const handle = await world.client.start(sums, { instanceId: "s" });
+    await world.clock.advance(30);
+
+    lateFetches = 1;
+    await world.client.enqueueEvent("s", "inbox", "first");
+    await world.clock.advance(200); // The first slot's lock lapses while its answer is on its way; another does the turn.
+    lateFetches = 1;
+    await world.client.enqueueEvent("s", "inbox", "second");
+    await world.clock.advance(20); // A third slot is told that its memory is up to date as of that turn.
+    lateAcks = 1;
+    answers[0]!();
+    await world.clock.advance(20); // The first slot goes on, in vain, and leaves its execution in memory.
+    answers[1]!();
+    await world.clock.advance(20);
+    answers[2]!();
+    await world.client.enqueueEvent("s", "inbox", "third");
+
+    expect(await world.settled(handle.result())).toEqual(["first", "second", "third"]);
+    const ids = (await world.history("s")).map(({ eventId }) => eventId);
+    expect(ids).toEqual(ids.map((_, index) => index + 1));
+  });
+
   test("is read from its history where memory has dropped it between the fetch and the turn", async () => {
     await using world = new World();
     let isForged = false;
     const forged = fetching(world.provider, (locked) => {
       if (isForged || locked.item.history.length === 0) return locked;
       isForged = true;
-      return { ...locked, item: { ...locked.item, history: [], isWarm: true } };
+      return { ...locked, item: { ...locked.item, history: [], warmAsOf: "forged" } };
     });
     await world.runtime({ provider: forged, orchestrations: [waits], warmCacheBytes: 0 });
     const handle = await world.client.start(waits, { instanceId: "w" });

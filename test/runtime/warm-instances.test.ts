@@ -42,17 +42,36 @@ describe("warm instances", () => {
     const live = await waiting("a");
     warm.put(live, "token");
 
-    expect(warm.take("a")).toMatchObject({ execution: live.execution, ledger: live.ledger });
-    expect(warm.take("a")).toBeNull();
+    expect(warm.take("a", "token")).toMatchObject({ execution: live.execution, ledger: live.ledger });
+    expect(warm.take("a", "token")).toBeNull();
     expect(warm.marks.size).toBe(0);
     expect(warm.bytes).toBe(0);
+  });
+
+  test("are taken only as of the commit that the store has named, and are gone either way", async () => {
+    const warm = new WarmInstances(1_000_000);
+    warm.put(await waiting("a"), "newer");
+    expect(warm.take("a", "older")).toBeNull();
+    expect(warm.marks.size).toBe(0);
+    warm.put(await waiting("a"), "newer");
+    expect(warm.take("a", null)).toBeNull();
+    expect(warm.bytes).toBe(0);
+  });
+
+  test("are dropped by whose commit has failed, but not those that somebody has put there since", async () => {
+    const warm = new WarmInstances(1_000_000);
+    warm.put(await waiting("a"), "newer");
+    warm.discard("a", "older");
+    expect([...warm.marks]).toEqual([["a", "newer"]]);
+    warm.discard("a", "newer");
+    expect(warm.marks.size).toBe(0);
   });
 
   test("that were used longest ago go first when room is needed", async () => {
     const warm = new WarmInstances(2.5 * INPUT_BYTES);
     warm.put(await waiting("a"), "token");
     warm.put(await waiting("b"), "token");
-    warm.put(warm.take("a")!, "token");
+    warm.put(warm.take("a", "token")!, "token");
     warm.put(await waiting("c"), "token");
 
     expect([...warm.marks.keys()]).toEqual(["a", "c"]);

@@ -136,7 +136,7 @@ export class JsonFileProvider implements Provider {
             ...identity,
             messages: batch.map(readMessage).filter((message) => message !== null),
             ...replayFrom(tables, instance, identity.executionId),
-            isWarm: false,
+            warmAsOf: null,
           },
         };
       }

@@ -424,11 +424,11 @@ async function takeCorrupt(
   lockTimeoutMs = LONG_LOCK_MS,
 ): Promise<LockedOrchestrationItem> {
   const locked = await takeTurn(provider, { lockTimeoutMs });
-  const { instance, history, historyError, isWarm, kvSnapshot } = locked.item;
+  const { instance, history, historyError, warmAsOf, kvSnapshot } = locked.item;
   t.equal(instance, "a", "the instance whose history cannot be decoded");
   t.ok(typeof historyError === "string" && historyError !== "", "its item says what is wrong with the history");
   t.equal(history, [], "the history of its item");
-  t.equal(isWarm, false, "whether that history begins at a mark");
+  t.isNull(warmAsOf, "the turn as of which a memory is up to date");
   t.equal(kvSnapshot.size, 0, "how many values its item has");
   return locked;
 }

@@ -231,7 +231,7 @@ export const errorHandling: Category = {
         for (let attempt = 1; attempt <= 5; attempt += 1) {
           const { item, lockToken, attemptCount } = await takeTurn(provider);
           t.equal(attemptCount, attempt, "the attempt count");
-          t.matches(item, { instance: "a", history: [], isWarm: false, messages: [raised("a")] }, "what is fetched");
+          t.matches(item, { instance: "a", history: [], warmAsOf: null, messages: [raised("a")] }, "what is fetched");
           t.found(item.historyError, "what is wrong with the history");
           t.equal(item.kvSnapshot, new Map(), "the values");
           t.isNull(await fetchTurn(provider), "the instance under its lock");

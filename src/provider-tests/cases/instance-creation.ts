@@ -118,7 +118,7 @@ export const instanceCreation: Category = {
             version: "1.0.0",
             executionId: 1,
             history: [],
-            isWarm: false,
+            warmAsOf: null,
             historyError: null,
             messages: [start("a")],
             kvSnapshot: new Map(),

@@ -1,6 +1,6 @@
 // cases/warm-history.ts — a dispatcher that still has an instance in memory may be spared its history.
 //
-// A provider may ignore what the dispatcher remembers. Then it says so (`isWarm` is false) and hands out everything; what
+// A provider may ignore what the dispatcher remembers. Then it says so (`warmAsOf` is null) and hands out everything; what
 // it must never do is to call a memory up to date that is not.
 
 import type { Event } from "../../history/event.js";
@@ -26,9 +26,10 @@ export const warmHistory: Category = {
         const { item } = await lockWarm(provider, "a", lastCommit);
         t.matches(item, { executionId: 2, messages: [raised("a")], historyError: null }, "what is fetched");
         const everything = [started("a", { executionId: 2 }), scheduled("a", 2)];
-        t.equal(item.history, item.isWarm ? [] : everything, `the history, where isWarm is ${item.isWarm}`);
-        const values = item.isWarm ? new Map() : new Map([["k", { value: "v", lastUpdatedAtMs: 7 }]]);
-        t.equal(item.kvSnapshot, values, `the values, where isWarm is ${item.isWarm}`);
+        const isWarm = checkWarmth(t, item, lastCommit);
+        t.equal(item.history, isWarm ? [] : everything, `the history, where warmAsOf is ${item.warmAsOf}`);
+        const values = isWarm ? new Map() : new Map([["k", { value: "v", lastUpdatedAtMs: 7 }]]);
+        t.equal(item.kvSnapshot, values, `the values, where warmAsOf is ${item.warmAsOf}`);
       },
     },
     {
@@ -41,7 +42,7 @@ export const warmHistory: Category = {
         let lastCommit = await commit(provider, "a", {});
         for (const eventId of [2, 3, 4]) {
           const { item, lockToken } = await lockWarm(provider, "a", lastCommit);
-          t.equal(item.history, item.isWarm ? [] : events, `the history before event ${eventId}`);
+          t.equal(item.history, checkWarmth(t, item, lastCommit) ? [] : events, `the history before event ${eventId}`);
           events.push(scheduled("a", eventId));
           await provider.ackOrchestrationItem(lockToken, turn({ events: [scheduled("a", eventId)], metadata: NAMED }));
           lastCommit = lockToken;
@@ -98,7 +99,8 @@ export const warmHistory: Category = {
           await provider.abandonOrchestrationItem(lockToken);
         }
         const { item } = await takeTurn(provider, { warm: new Map([["a", lastCommit]]) });
-        t.equal(item.history, item.isWarm ? [] : [started("a")], `the history, where isWarm is ${item.isWarm}`);
+        const history = checkWarmth(t, item, lastCommit) ? [] : [started("a")];
+        t.equal(item.history, history, `the history, where warmAsOf is ${item.warmAsOf}`);
       },
     },
     {
@@ -176,7 +178,13 @@ async function lockWarm(provider: Provider, instance: string, lastCommit: string
   return takeTurn(provider, { warm: new Map([[instance, lastCommit]]) });
 }
 
+/** Whether the memory is called up to date; if so, as of the very turn that was named. */
+function checkWarmth(t: CaseContext, { warmAsOf }: OrchestrationItem, lastCommit: string): boolean {
+  if (warmAsOf !== null) t.equal(warmAsOf, lastCommit, "the turn as of which the memory is up to date");
+  return warmAsOf !== null;
+}
+
 function checkEverything(t: CaseContext, item: OrchestrationItem, history: readonly Event[], where: string): void {
-  t.equal(item.isWarm, false, `whether the memory is called up to date ${where}`);
+  t.isNull(item.warmAsOf, `the turn as of which the memory is up to date ${where}`);
   t.equal(item.history, history, `the history ${where}`);
 }

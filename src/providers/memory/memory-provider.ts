@@ -510,17 +510,17 @@ function describeItem(
   batch: readonly Message[],
   lastCommit: string | undefined,
 ): OrchestrationItem {
-  const isWarm = lastCommit !== undefined && lastCommit === instance.row?.lastCommit;
+  const warmAsOf = lastCommit !== undefined && lastCommit === instance.row?.lastCommit ? lastCommit : null;
   return {
     instance: instance.id,
     orchestrationName: identity.name,
     version: identity.version,
     executionId: instance.currentExecutionId,
-    history: isWarm ? [] : (instance.currentExecution?.history() ?? []),
-    isWarm,
+    history: warmAsOf === null ? (instance.currentExecution?.history() ?? []) : [],
+    warmAsOf,
     historyError: null,
     messages: batch.map((message) => message.item),
-    kvSnapshot: isWarm ? NO_VALUES : instance.kv.snapshot(),
+    kvSnapshot: warmAsOf === null ? instance.kv.snapshot() : NO_VALUES,
   };
 }
 

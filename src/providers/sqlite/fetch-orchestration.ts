@@ -144,8 +144,8 @@ export function fetchOrchestration(
       setAside(tx, instance, batch);
       continue;
     }
-    const isWarm = candidate.last_commit !== null && options.warm?.get(instance) === candidate.last_commit;
-    const item = describeItem(tx.db, instance, identity, batch.messages, isWarm);
+    const warmAsOf = options.warm?.get(instance) === candidate.last_commit ? candidate.last_commit : null;
+    const item = describeItem(tx.db, instance, identity, batch.messages, warmAsOf);
     return { item, lockToken: batch.lockToken, attemptCount: batch.attemptCount };
   }
 }
@@ -231,10 +231,10 @@ function describeItem(
   instance: string,
   { name, version, executionId }: Identity,
   messages: readonly OrchestratorItem[],
-  isWarm: boolean,
+  warmAsOf: string | null,
 ): OrchestrationItem {
-  const item = { instance, orchestrationName: name, version, executionId, messages, isWarm };
-  if (isWarm) return { ...item, history: [], historyError: null, kvSnapshot: NO_VALUES };
+  const item = { instance, orchestrationName: name, version, executionId, messages, warmAsOf };
+  if (warmAsOf !== null) return { ...item, history: [], historyError: null, kvSnapshot: NO_VALUES };
   try {
     const history = loadEvents(db, instance, executionId);
     return { ...item, history, historyError: null, kvSnapshot: kvSnapshot(db, instance) };

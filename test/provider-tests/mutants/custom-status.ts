@@ -75,7 +75,12 @@ export const CUSTOM_STATUS: readonly Mutant[] = [
     caughtBy: "custom_status_of_unnamed_instance",
     store: "memory",
     patches: [
-      { file: "instance-record.ts", find: "if (this.row === null || update?.type", replace: "if (update?.type" },
+      {
+        file: "instance-record.ts",
+        find: "if (this.row === null || update?.type",
+        replace: `if (this.row === null && update !== undefined) throw new Error("nobody has named the instance");
+    if (this.row === null || update?.type`,
+      },
     ],
   },
 ];

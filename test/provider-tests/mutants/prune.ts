@@ -54,14 +54,18 @@ export const PRUNE: readonly Mutant[] = [
     category: "prune",
     caughtBy: "prune_bulk_includes_running_instances",
     store: "sqlite",
-    patches: [{ file: "admin.ts", find: "completedBeforeMs === undefined ? LONG_AGO : ALWAYS", replace: "ALWAYS" }],
+    patches: [
+      { file: "admin.ts", find: "filter.completedBeforeMs === undefined ? LONG_AGO : ALWAYS", replace: "ALWAYS" },
+    ],
   },
   {
     name: "running instances are pruned in bulk by the time of their end",
     category: "prune",
     caughtBy: "prune_bulk_completed_before",
     store: "sqlite",
-    patches: [{ file: "admin.ts", find: "completedBeforeMs === undefined ? LONG_AGO : ALWAYS", replace: "LONG_AGO" }],
+    patches: [
+      { file: "admin.ts", find: "filter.completedBeforeMs === undefined ? LONG_AGO : ALWAYS", replace: "LONG_AGO" },
+    ],
   },
   {
     name: "among named instances, what ends at the given time ended before it",

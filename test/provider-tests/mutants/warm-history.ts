@@ -9,8 +9,8 @@ export const WARM_HISTORY: readonly Mutant[] = [
     patches: [
       {
         file: "memory-provider.ts",
-        find: "lastCommit !== undefined && lastCommit === instance.row?.lastCommit",
-        replace: "lastCommit !== undefined",
+        find: "lastCommit !== undefined && lastCommit === instance.row?.lastCommit ?",
+        replace: "lastCommit !== undefined ?",
       },
     ],
   },
@@ -42,7 +42,7 @@ export const WARM_HISTORY: readonly Mutant[] = [
     patches: [
       {
         file: "memory-provider.ts",
-        find: "kvSnapshot: isWarm ? NO_VALUES : instance.kv.snapshot()",
+        find: "kvSnapshot: warmAsOf === null ? instance.kv.snapshot() : NO_VALUES",
         replace: "kvSnapshot: instance.kv.snapshot()",
       },
     ],
