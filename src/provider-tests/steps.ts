@@ -1,5 +1,6 @@
 // provider-tests/steps.ts — the moves that nearly every case makes: fetch with the usual options, create, poke.
 
+import { ProviderError } from "../errors.js";
 import type {
   ExecutionMetadata,
   ExecutionStatus,
@@ -11,6 +12,7 @@ import type {
   TurnCommit,
 } from "../provider/provider.js";
 import { continueAsNew, NAMED, raised, start, started, turn } from "./builders.js";
+import type { CaseContext } from "./case-context.js";
 import { BrokenPromiseError } from "./checks.js";
 
 /** Far longer than any test advances its clock without meaning to outlive a lock. */
@@ -42,6 +44,20 @@ export async function takeWork(provider: Provider, options: Partial<FetchWorkOpt
   const locked = await fetchWork(provider, options);
   if (locked === null) throw new BrokenPromiseError("expected a work item, the provider has none to give");
   return locked;
+}
+
+const MOST_TRIES = 20;
+
+/** Under contention a store may ask to try again: it has then locked nothing. */
+export async function patiently<T>(t: CaseContext, fetch: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await fetch();
+    } catch (error) {
+      if (!(error instanceof ProviderError) || !error.retryable || tries === MOST_TRIES) throw error;
+      await t.wait(10);
+    }
+  }
 }
 
 /** Starts the instance and commits its first turn: it exists, and it runs. */

@@ -1,11 +1,10 @@
 // cases/instance-locking.ts — at most one dispatcher works on an instance, and at most one worker on an activity.
 
-import { ProviderError } from "../../errors.js";
 import type { LockedOrchestrationItem, Provider } from "../../provider/provider.js";
 import { act, done, NAMED, raised, start, started, turn } from "../builders.js";
 import type { CaseContext } from "../case-context.js";
 import type { Category } from "../provider-case.js";
-import { create, fetchTurn, fetchWork, takeTurn, takeWork } from "../steps.js";
+import { create, fetchTurn, fetchWork, patiently, takeTurn, takeWork } from "../steps.js";
 
 export const instanceLocking: Category = {
   name: "instance_locking",
@@ -292,20 +291,6 @@ async function fetchAtOnce(
     patiently(t, () => fetchTurn(providers[n % providers.length]!, options)),
   );
   return (await Promise.all(fetches)).filter((locked) => locked !== null);
-}
-
-const MOST_TRIES = 20;
-
-/** Under contention a store may ask to try again: it has then locked nothing. */
-async function patiently<T>(t: CaseContext, fetch: () => Promise<T>): Promise<T> {
-  for (let tries = 1; ; tries += 1) {
-    try {
-      return await fetch();
-    } catch (error) {
-      if (!(error instanceof ProviderError) || !error.retryable || tries === MOST_TRIES) throw error;
-      await t.wait(10);
-    }
-  }
 }
 
 function instancesOf(fetched: readonly LockedOrchestrationItem[]): ReadonlySet<string> {

@@ -1,12 +1,11 @@
 // cases/sessions.ts — the work of a session stays with one owner, as long as that one lives.
 
-import { ProviderError } from "../../errors.js";
 import type { ActivityExecute } from "../../history/work-item.js";
-import type { FetchWorkOptions, LockedWorkItem, Provider } from "../../provider/provider.js";
+import type { FetchWorkOptions, Provider } from "../../provider/provider.js";
 import { act, done } from "../builders.js";
 import type { CaseContext } from "../case-context.js";
 import type { Category } from "../provider-case.js";
-import { create, fetchWork, LONG_LOCK_MS, takeWork } from "../steps.js";
+import { create, fetchWork, LONG_LOCK_MS, patiently, takeWork } from "../steps.js";
 
 /** Longer than any case lasts: nothing is idle by this measure. */
 const NEVER_IDLE_MS = 300_000;
@@ -724,7 +723,10 @@ function cleanUp(provider: Provider): Promise<number> {
 
 /** Two workers want the first of two items in one free session. */
 async function raceForSession(t: CaseContext, ofA: Provider, ofB: Provider): Promise<void> {
-  const [a, b] = await Promise.all([fetchPatiently(t, ofA, as("A")), fetchPatiently(t, ofB, as("B"))]);
+  const [a, b] = await Promise.all([
+    patiently(t, () => fetchWork(ofA, as("A"))),
+    patiently(t, () => fetchWork(ofB, as("B"))),
+  ]);
   const got = [a, b].flatMap((locked) => locked?.item.id ?? []);
   t.equal(got, [1], "what two workers got that came at the same time");
 
@@ -735,20 +737,4 @@ async function raceForSession(t: CaseContext, ofA: Provider, ofB: Provider): Pro
   await provider.ackWorkItem(lockToken, null);
   t.isNull(await fetchWork(other, as(loser)), "the session's other work for the one who came too late, after the ack");
   t.equal(await takeAndAck(provider, as(winner)), 2, "the session's other work for its owner");
-}
-
-/** A store that many use at once may ask to be asked again. */
-async function fetchPatiently(
-  t: CaseContext,
-  provider: Provider,
-  worker: Partial<FetchWorkOptions>,
-): Promise<LockedWorkItem | null> {
-  for (let attemptsLeft = 20; ; attemptsLeft -= 1) {
-    try {
-      return await fetchWork(provider, worker);
-    } catch (error) {
-      if (!(error instanceof ProviderError) || !error.retryable || attemptsLeft === 0) throw error;
-      await t.wait(t.lockMs / 100);
-    }
-  }
 }

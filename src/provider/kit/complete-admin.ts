@@ -62,7 +62,7 @@ export function completeAdmin(store: AdminStore, reader: HistoryReader): Provide
     throw new ProviderError("orphans", "deleteInstance", advice);
   }
 
-  /** Null: something in it has not ended, or somebody has deleted it. */
+  /** Null: something in it has not ended. What somebody else has deleted counts nothing. */
   async function deleteEndedTree(root: string): Promise<DeleteResult | null> {
     try {
       return await deleteTree(root, false);
