@@ -11,6 +11,10 @@ export type ErrorCode =
   | "DUROXIDE_REGISTRATION"
   | "DUROXIDE_PROVIDER"
   | "DUROXIDE_CODEC"
+  /** A history breaks the rules that every history keeps. */
+  | "DUROXIDE_INVALID_HISTORY"
+  /** Code does not take the decisions that a history records. */
+  | "DUROXIDE_REPLAY_DIVERGED"
   | "DUROXIDE_ALREADY_EXISTS"
   /** The provider offers no management. */
   | "DUROXIDE_MANAGEMENT_NOT_AVAILABLE"
@@ -59,6 +63,31 @@ export class RegistrationError extends DuroxideError {
 export class CodecError extends DuroxideError {
   override readonly name = "CodecError";
   readonly code = "DUROXIDE_CODEC";
+}
+
+/** A history breaks the rules that every history keeps: it was damaged, put together wrongly, or is none. */
+export class InvalidHistoryError extends DuroxideError {
+  override readonly name = "InvalidHistoryError";
+  readonly code = "DUROXIDE_INVALID_HISTORY";
+  constructor(
+    readonly instanceId: string,
+    /** Everything that is wrong, in the order of the events. */
+    readonly problems: readonly string[],
+  ) {
+    super(`The history of instance '${instanceId}' is not valid: ${problems.join("; ")}.`);
+  }
+}
+
+/** Code does not take the decisions that a history records: instances that run on it would fail. */
+export class ReplayDivergedError extends DuroxideError {
+  override readonly name = "ReplayDivergedError";
+  readonly code = "DUROXIDE_REPLAY_DIVERGED";
+  constructor(
+    readonly instanceId: string,
+    message: string,
+  ) {
+    super(`Instance '${instanceId}': ${message}`);
+  }
 }
 
 /** An instance of that id exists already, and the caller asked to be told. */

@@ -34,6 +34,8 @@ export interface ClientOptions {
   readonly newId?: () => string;
   /** The longest pause between two looks of a wait, where the provider cannot wake it. @default 100 */
   readonly pollIntervalMs?: number;
+  /** The longest pause between two looks of a wait, where the provider wakes it: in case a wake is lost. @default 5_000 */
+  readonly recheckIntervalMs?: number;
 }
 
 /** How an instance is started, its input apart. */
@@ -67,6 +69,8 @@ export interface StatusChangeOptions extends WaitOptions {
 const DEFAULTS = Object.freeze({
   /** Ten looks a second are noticed by nobody, and hardly by the store. */
   pollIntervalMs: 100,
+  /** Rare enough to cost nothing, often enough that a lost wake is no outage. */
+  recheckIntervalMs: 5_000,
   /** Reads well behind `canceled: `, the way every cancelled instance says so. */
   cancelReason: "requested by client",
 });
@@ -75,6 +79,7 @@ const CLIENT_OPTION_CHECKS = {
   clock: isClock,
   newId: isFunction,
   pollIntervalMs: integerBetween(1, 60_000),
+  recheckIntervalMs: integerBetween(1, 86_400_000),
 };
 
 /** Ids, inputs and delays have checks of their own, with words of their own. */
@@ -120,6 +125,7 @@ export class Client extends Management {
       wake: provider.wake,
       clock: options.clock ?? systemClock,
       pollIntervalMs: options.pollIntervalMs ?? DEFAULTS.pollIntervalMs,
+      recheckIntervalMs: options.recheckIntervalMs ?? DEFAULTS.recheckIntervalMs,
     };
   }
 

@@ -34,6 +34,8 @@ export interface Waiting {
   readonly clock: Clock;
   /** The longest pause between two looks where there is no `wake`. */
   readonly pollIntervalMs: number;
+  /** The longest pause between two looks where there is one. W3 */
+  readonly recheckIntervalMs: number;
 }
 
 export interface Wait<T> extends WaitOptions {
@@ -50,8 +52,8 @@ interface Pace {
   readonly longestMs: number;
 }
 
-/** Beside a wake source: rare enough to cost nothing, often enough that a lost wake is no outage. */
-const WOKEN: Pace = { firstMs: 1_000, longestMs: 5_000 };
+/** Beside a wake source, at first. */
+const WOKEN_FIRST_MS = 1_000;
 /** Without one: a short run is noticed at once, a long one costs ten looks a second at most. */
 const POLLING_FIRST_MS = 5;
 /** After a transient error: soon, because the wake may have been the last one; then ever more patient with the store. */
@@ -68,7 +70,10 @@ export async function waitUntil<T>(waiting: Waiting, wait: Wait<T>): Promise<T> 
   const { wake, clock } = waiting;
   if (wait.signal instanceof AbortSignal) setMaxListeners(0, wait.signal); // One for each of any number of waits (W4).
   const deadline = clock.now() + (wait.timeoutMs ?? Number.POSITIVE_INFINITY);
-  const pace = wake === null ? { firstMs: POLLING_FIRST_MS, longestMs: waiting.pollIntervalMs } : WOKEN;
+  const pace: Pace =
+    wake === null
+      ? { firstMs: POLLING_FIRST_MS, longestMs: waiting.pollIntervalMs }
+      : { firstMs: WOKEN_FIRST_MS, longestMs: waiting.recheckIntervalMs };
   const bell = new Bell(clock);
   let quietLooks = 0;
   let failedLooks = 0;

@@ -12,7 +12,7 @@
 
 import { MisuseError } from "../errors.js";
 import { nondeterminism } from "../history/error-details.js";
-import type { Event } from "../history/event.js";
+import { type Event, isTerminal } from "../history/event.js";
 import type { OrchestratorItem } from "../history/work-item.js";
 import type { Action } from "./action.js";
 import { childInstance, isDecision } from "./action.js";
@@ -177,7 +177,9 @@ export class Execution implements SlotHost {
       for (const event of history) this.#index.add(event);
     } catch (error) {
       this.#index.startAfter(history.reduce((max, event) => Math.max(max, event.eventId), 0));
-      throw error;
+      const end = history.find(isTerminal);
+      if (end === undefined) throw error;
+      this.#index.add(end); // What has ended stays as it ended, however broken the rest is.
     }
   }
 

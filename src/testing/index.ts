@@ -10,6 +10,10 @@ export {
 } from "./controlled-provider.js";
 export { FailingProvider } from "./failing-provider.js";
 export { FilterBypassProvider } from "./filter-bypass-provider.js";
+export { type MockedActivity, type MockedCall, type MockImplementation, mockActivity } from "./mock-activity.js";
+export type { CrashOptions, CrashPoint } from "./mortality.js";
 export { PoisonInjectingProvider } from "./poison-injecting-provider.js";
 export * from "./seeds.js";
+export { TestRuntime, type TestRuntimeStart } from "./test-runtime.js";
+export { type StoreTools, TestWorld, type TestWorldOptions } from "./test-world.js";
 export { VirtualClock } from "./virtual-clock.js";

@@ -37,6 +37,8 @@ export interface HistoryWaitOptions extends WaitOptions {
 const LOCK_TIMEOUT_MS = 30_000;
 /** For providers that cannot wake a wait. */
 const POLL_INTERVAL_MS = 5;
+/** For those that can, in case a wake is lost. */
+const RECHECK_INTERVAL_MS = 5_000;
 /** When seeded events happened. For people; nothing looks at it. */
 const SEEDED_AT_MS = 1_700_000_000_000;
 
@@ -121,7 +123,7 @@ export async function waitForHistory(
   checkOptions("waitForHistory", options, { ...WAIT_OPTION_CHECKS, clock: isClock });
   const { clock = systemClock, ...wait } = options;
   return waitUntil(
-    { wake: provider.wake, clock, pollIntervalMs: POLL_INTERVAL_MS },
+    { wake: provider.wake, clock, pollIntervalMs: POLL_INTERVAL_MS, recheckIntervalMs: RECHECK_INTERVAL_MS },
     {
       ...wait,
       instanceId: instance,

@@ -1,6 +1,7 @@
 // testing/virtual-clock.ts — time that passes only when a test says so. Three days take a millisecond.
 
 import type { Clock, Timer } from "../clock.js";
+import { TimeoutError } from "../errors.js";
 
 interface VirtualTimer {
   readonly at: number;
@@ -8,9 +9,19 @@ interface VirtualTimer {
   readonly callback: () => void;
 }
 
+/** Far more than any test needs, and a second or two for a computer. */
+const MAX_STEPS = 100_000;
+
 /**
- * A clock for tests. Hand it to the provider and the runtime, then move it:
- * `advance` by a while, or `run` until a promise settles.
+ * A clock for tests. Hand it to the provider and the runtime, then move it: `advance` by a while, or `run` until a promise
+ * settles. `TestWorld` does all that for you.
+ *
+ * Time does not wait for real I/O: what an activity awaits from outside may come days too late. Mock it.
+ *
+ * @example
+ * const clock = new VirtualClock();
+ * const provider = new MemoryProvider({ clock });
+ * await clock.advance(3 * 24 * 3_600_000);
  */
 export class VirtualClock implements Clock {
   #now: number;
@@ -49,8 +60,15 @@ export class VirtualClock implements Clock {
     await settle();
   }
 
-  /** Moves time from timer to timer until `promise` settles, and answers as it does. */
-  async run<T>(promise: PromiseLike<T>): Promise<T> {
+  /**
+   * Moves time from timer to timer until `promise` settles, and answers as it does.
+   *
+   * @throws DUROXIDE_TIMEOUT after a hundred thousand timers (or as many as `maxSteps` says) that did not settle it
+   */
+  async run<T>(promise: PromiseLike<T>, options: { readonly maxSteps?: number } = {}): Promise<T> {
+    const { maxSteps = MAX_STEPS } = options;
+    const startedAt = this.#now;
+    let steps = 0;
     let isSettled = false;
     const result = Promise.resolve(promise).finally(() => {
       isSettled = true;
@@ -60,7 +78,10 @@ export class VirtualClock implements Clock {
       await settle(() => isSettled);
       if (isSettled) return result;
       const next = this.#next();
-      if (next !== null) this.#fire(next);
+      if (next === null) continue;
+      if (steps === maxSteps) throw stillPending(steps, this.#now - startedAt);
+      steps += 1;
+      this.#fire(next);
     }
   }
 
@@ -77,6 +98,16 @@ export class VirtualClock implements Clock {
     this.#now = Math.max(this.#now, timer.at);
     timer.callback();
   }
+}
+
+/** What `run` throws when time does not help, so that nobody takes it for a timeout of the promise itself. */
+export class StillPendingError extends TimeoutError {}
+
+function stillPending(steps: number, passedMs: number): StillPendingError {
+  const hours = Math.round(passedMs / 3_600_000);
+  return new StillPendingError(
+    `The promise is still pending after ${steps} timers and ${hours} hours of virtual time: nothing that time brings settles it.`,
+  );
 }
 
 /** Rounds of the event loop that everything woken gets before time moves on. */

@@ -5,7 +5,7 @@ import { ActivityCancelledError, InstanceNotFoundError, ProviderError } from "..
 import type { InstanceFilter } from "../../src/provider/admin.js";
 import type { Provider } from "../../src/provider/provider.js";
 import { MemoryProvider } from "../../src/providers/memory/index.js";
-import { altered } from "../runtime/world.js";
+import { altered } from "../altered.js";
 import { STORES, World } from "../system/bad-input-world.js";
 
 const waits = orchestration("Waits", async (ctx) => ctx.waitForEvent<string>("go"));

@@ -51,7 +51,7 @@ describe("a history that cannot be", () => {
   });
 
   test.each<[string, ReturnType<typeof historyOf>]>([
-    ["that starts at zero", [eventOf(0, started)]],
+    ["that start at zero", [eventOf(0, started)]],
     ["that run backwards", [eventOf(1, started), eventOf(5, scheduled("A")), eventOf(3, activityDone(1), 5)]],
     ["that occur twice", [eventOf(1, started), eventOf(2, scheduled("A")), eventOf(2, activityDone(1), 2)]],
   ])("with ids %s: fails, under an id that is free", async (_, history) => {
@@ -108,14 +108,18 @@ describe("an odd history", () => {
   test.each([
     ["an empty activity name", "", "null", "result"],
     ["names in other scripts", "активность_🎉", '"入力"', "结果 ✓"],
-    ["control characters", "line\nbreak\ttab\r\n", '"a\\nb"', "nul\0inside"],
+    ["control characters", "line\nbreak\ttab\r\n", '"a\\nb\\tc\\r\\n"', "nul\0inside"],
   ])("with %s replays", async (_, name, input, result) => {
+    const code: Code = async (ctx) => ctx.scheduleActivity(name, JSON.parse(input));
+    const asked = await runTurn({ code });
     const outcome = await runTurn({
-      code: async (ctx) => ctx.scheduleActivity(name, JSON.parse(input)),
+      code,
       history: historyOf(started, scheduled(name, input), [activityDone(result), 2]),
     });
 
+    expect(asked.activities).toEqual([{ id: 2, name, input }]);
     expect(outputOf(outcome)).toBe(result);
+    expect(summary(outcome.events)).toEqual(["OrchestrationCompleted(4)"]);
   });
 });
 
@@ -149,6 +153,16 @@ describe("a history that has ended", () => {
 
     expect(outcome).toMatchObject({ result: { kind: "waiting" }, events: [], cancelledActivities: [] });
     expect(calls).toBe(0);
+  });
+
+  test.each<[string, ReturnType<typeof historyOf>]>([
+    ["ids that occur twice", [eventOf(1, started), eventOf(2, ended), eventOf(2, scheduled("A"))]],
+    ["ids that run backwards", [eventOf(1, started), eventOf(5, scheduled("A")), eventOf(3, ended)]],
+    ["no start", historyOf(scheduled("A"), ended)],
+  ])("is not failed afterwards, though it is broken: %s", async (_, history) => {
+    const outcome = await runTurn({ code: activity, history, messages: [completed(2, 1)] });
+
+    expect(outcome).toMatchObject({ result: { kind: "waiting" }, events: [], cancelledActivities: [] });
   });
 
   test("completes when only arrivals are left over after the function's return", async () => {

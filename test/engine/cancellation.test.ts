@@ -51,6 +51,7 @@ describe("a cancel request", () => {
     });
 
     expect(outcome.result).toMatchObject({ kind: "cancelled", reason: "admin cancelled" });
+    expect(summary(outcome.events)).toEqual(["OrchestrationFailed(3)"]);
   });
 
   test("in the batch that lets the function return wins, in either order", async () => {

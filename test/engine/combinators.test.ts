@@ -36,7 +36,9 @@ describe("all", () => {
   test("starts everything at once and gives the results in the order of the arguments", async () => {
     const driver = new DoubtedDriver({ code: async (ctx) => ctx.all(abc(ctx)) });
 
-    expect((await driver.turn()).activities).toHaveLength(3);
+    const first = await driver.turn();
+    expect(first.result).toEqual({ kind: "waiting" });
+    expect(first.activities).toHaveLength(3);
     expect((await driver.turn(completed(4, "c"))).events).toHaveLength(1);
     expect((await driver.turn(completed(2, "a"))).events).toHaveLength(1);
     expect(outputOf(await driver.turn(completed(3, "b")))).toEqual(["a", "b", "c"]);
@@ -73,6 +75,20 @@ describe("all", () => {
     const outcome = await drive(async (ctx) => [await ctx.all([]), await ctx.all({})]);
 
     expect(outputOf(outcome)).toEqual([[], {}]);
+  });
+
+  test("of answers that history has gives them in the order of the arguments, whatever theirs is", async () => {
+    const code: Code = async (ctx) => ctx.all([ctx.scheduleActivity("A"), ctx.scheduleActivity("B")]);
+    const [a, b] = [[activityDone("a"), 2] as const, [activityDone("b"), 3] as const];
+    for (const answers of [
+      [a, b],
+      [b, a],
+    ]) {
+      const outcome = await runTurn({ code, history: historyOf(started, scheduled("A"), scheduled("B"), ...answers) });
+
+      expect(outputOf(outcome)).toEqual(["a", "b"]);
+      expect(summary(outcome.events)).toEqual(["OrchestrationCompleted(6)"]);
+    }
   });
 
   test("keeps waiting while one of two is open", async () => {

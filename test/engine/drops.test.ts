@@ -1,6 +1,8 @@
 // Work that code gives up: recorded once, cancelled once, repeated by every replay. Catalogue A17; R§3.11, R§3.17 A.
 
 import { describe, expect, test } from "vitest";
+import type { DurableTask } from "../../src/engine/durable-task.js";
+import type { OrchestrationContext } from "../../src/engine/orchestration-context.js";
 import type { EventPayload } from "../../src/history/event.js";
 import {
   activityDone,
@@ -179,12 +181,67 @@ describe("an explicit cancel", () => {
       "ExternalSubscribedPersistentCancelled(11<6)",
     ]);
     expect(outcome).toMatchObject({
+      result: { kind: "waiting" },
       activities: [],
       children: [],
       timers: [{ id: 7 }],
       cancelledActivities: [2],
       cancelledChildren: [],
       cancelledTimers: [],
+    });
+  });
+
+  test.each<[string, (ctx: OrchestrationContext) => DurableTask<unknown>[], string[], number[]]>([
+    [
+      "an activity",
+      (ctx) => [ctx.scheduleActivity("DroppedTask")],
+      ["ActivityScheduled(2)", "ActivityCancelRequested(3<2)"],
+      [2],
+    ],
+    [
+      "two activities and a timer",
+      (ctx) => [ctx.scheduleActivity("A"), ctx.scheduleActivity("B"), ctx.scheduleTimer(1)],
+      [
+        "ActivityScheduled(2)",
+        "ActivityScheduled(3)",
+        "TimerCreated(4)",
+        "ActivityCancelRequested(5<2)",
+        "ActivityCancelRequested(6<3)",
+      ],
+      [2, 3],
+    ],
+    [
+      "a wait for an event",
+      (ctx) => [ctx.waitForEvent("E")],
+      ["ExternalSubscribed(2)", "ExternalSubscribedCancelled(3<2)"],
+      [],
+    ],
+    [
+      "a child, which was never started and so is not told to stop",
+      (ctx) => [ctx.scheduleSubOrchestration("C")],
+      ["SubOrchestrationScheduled(2)", "SubOrchestrationCancelRequested(3<2)"],
+      [],
+    ],
+  ])("in a turn that also ends leaves both events, and starts nothing: %s", async (_, schedule, events, activities) => {
+    const outcome = await new DoubtedDriver({
+      code: async (ctx) => {
+        for (const task of schedule(ctx)) task.cancel();
+        return "done";
+      },
+    }).turn();
+
+    expect(outputOf(outcome)).toBe("done");
+    expect(summary(outcome.events).slice(1, -1)).toEqual(events);
+    for (const event of outcome.events.filter(({ sourceEventId }) => sourceEventId !== null)) {
+      expect(event).toMatchObject({ reason: "dropped_future" });
+    }
+    expect(outcome).toMatchObject({
+      activities: [],
+      timers: [],
+      children: [],
+      cancelledActivities: activities,
+      cancelledTimers: [],
+      cancelledChildren: [],
     });
   });
 

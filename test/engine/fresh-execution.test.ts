@@ -40,7 +40,8 @@ describe("a first turn", () => {
       message: "failure",
       retryable: false,
     });
-    expect(outcome.activities).toEqual([]);
+    expect(summary(outcome.events)).toEqual(["OrchestrationStarted(1)", "OrchestrationFailed(2)"]);
+    expect(outcome).toMatchObject({ activities: [], timers: [], children: [], detached: [] });
   });
 
   test("writes the start, gets the input and runs the function once", async () => {
@@ -127,6 +128,7 @@ describe("what code schedules", () => {
       code: async (ctx) => Promise.all([ctx.waitForEvent("Approval"), ctx.dequeueEvent("inbox")]),
     }).turn();
 
+    expect(outcome.result).toEqual({ kind: "waiting" });
     expect(outcome.events.slice(1)).toMatchObject([
       { type: "ExternalSubscribed", name: "Approval" },
       { type: "ExternalSubscribedPersistent", name: "inbox" },
@@ -139,6 +141,8 @@ describe("what code schedules", () => {
       code: async (ctx) => ctx.scheduleSubOrchestration("ChildOrch", "child-input"),
     }).turn();
 
+    expect(outcome.result).toEqual({ kind: "waiting" });
+    expect(outcome.events).toHaveLength(2);
     expect(outcome.events[1]).toMatchObject({
       type: "SubOrchestrationScheduled",
       name: "ChildOrch",

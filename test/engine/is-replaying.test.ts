@@ -32,8 +32,8 @@ describe("isReplaying", () => {
     const driver = new Driver({ code: observed(flags) });
     await driver.turn();
     await driver.turn(completed(2, 1));
-    await driver.turn(completed(4, 1));
 
+    expect(outputOf(await driver.turn(completed(4, 1)))).toBe("result");
     expect(flags).toEqual([false, false, false]);
   });
 

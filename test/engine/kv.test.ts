@@ -101,6 +101,40 @@ describe("writes", () => {
     expect(outputOf(await driver.turn(completed(9, 1)))).toBe("A=none,B=2");
   });
 
+  test.each<[string, (ctx: OrchestrationContext) => void, EventPayload[], string]>([
+    ["one set", (ctx) => ctx.kv.setText("A", "1"), [keySet("A", "1")], "A=1,B=none"],
+    [
+      "two of one key",
+      (ctx) => {
+        ctx.kv.setText("A", "1");
+        ctx.kv.setText("A", "2");
+      },
+      [keySet("A", "1"), keySet("A", "2")],
+      "A=2,B=none",
+    ],
+    [
+      "a clear between two",
+      (ctx) => {
+        ctx.kv.setText("A", "1");
+        ctx.kv.clear();
+        ctx.kv.setText("B", "2");
+      },
+      [keySet("A", "1"), { type: "KeyValuesCleared" }, keySet("B", "2")],
+      "A=none,B=2",
+    ],
+  ])("that history records are read again, and not recorded again: %s", async (_, write, events, values) => {
+    const outcome = await runTurn({
+      code: async (ctx) => {
+        write(ctx);
+        return read(ctx, "A", "B");
+      },
+      history: historyOf(started, ...events),
+    });
+
+    expect(outputOf(outcome)).toBe(values);
+    expect(summary(outcome.events)).toEqual([`OrchestrationCompleted(${events.length + 2})`]);
+  });
+
   test.each<[string, Code, EventPayload]>([
     ["a set", async (ctx) => ctx.kv.setText("A", "1"), keySet("A", "1")],
     ["a delete", async (ctx) => ctx.kv.delete("A"), { type: "KeyValueCleared", key: "A" }],
@@ -192,6 +226,42 @@ describe("reading, adding and writing back", () => {
     for (let id = 3; id <= 9; id += 3) expect((await driver.turn(completed(id, 1))).result.kind).toBe("waiting");
 
     expect(outputOf(await driver.turn(completed(12, 1)))).toBe(4);
+  });
+
+  test("some turns after the value was written finds it, though the snapshot may know it already", async () => {
+    const code: Code = async (ctx) => {
+      ctx.kv.set("counter", 1);
+      await ctx.scheduleActivity("act");
+      const seen = ctx.kv.get("counter");
+      await ctx.scheduleActivity("act");
+      ctx.kv.set("counter", (ctx.kv.get<number>("counter") ?? 0) + 1);
+      return [seen, ctx.kv.get("counter")];
+    };
+    const history = historyOf(
+      started,
+      keySet("counter", "1"),
+      scheduled("act"),
+      [activityDone(1), 3],
+      scheduled("act"),
+      [activityDone(1), 5],
+    );
+    const outcome = await runTurn({ code, history, kv: { counter: "1" } });
+
+    expect(outputOf(outcome)).toEqual([1, 2]);
+    expect(outcome.events[0]).toMatchObject({ type: "KeyValueSet", key: "counter", value: "2" });
+  });
+
+  test("that replays its first round goes on from there, over the previous execution's value", async () => {
+    const code: Code = async (ctx) => {
+      const add = () => ctx.kv.set("counter", (ctx.kv.get<number>("counter") ?? 0) + 1);
+      add();
+      await ctx.scheduleActivity("act");
+      add();
+      return ctx.kv.get("counter");
+    };
+    const history = historyOf(started, keySet("counter", "6"), scheduled("act"), [activityDone(1), 3]);
+
+    expect(outputOf(await runTurn({ code, history, kv: { counter: "5" } }))).toBe(7);
   });
 
   test("goes on from the previous execution's value", async () => {

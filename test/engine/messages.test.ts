@@ -64,6 +64,7 @@ describe("a message", () => {
     const outcome = await driver.turn(message);
 
     expect(outcome.events[0]).toMatchObject({ eventId: 3, ...event });
+    expect(outcome.events.filter(({ type }) => type === outcome.events[0]?.type)).toHaveLength(1);
     expect(outcome.droppedMessages).toEqual([]);
   });
 
@@ -90,6 +91,25 @@ describe("a message", () => {
   });
 
   test.each<[string, OrchestratorItem]>([
+    ["an activity's", completed(2, "late")],
+    ["an activity's failure", activityFailed(2, "late")],
+    ["a timer's", fired(3)],
+    ["a child's", childCompleted(4, "late")],
+    ["a child's failure", childFailed(4, "late")],
+  ])("of the execution before is dropped, though its id fits: %s", async (_, message) => {
+    const outcome = await runTurn({
+      code: async (ctx) =>
+        Promise.all([ctx.scheduleActivity("A"), ctx.scheduleTimer(1), ctx.scheduleSubOrchestration("C")]),
+      history: historyOf(started, scheduled("A"), timerCreated, childScheduled("C", "sub::4")),
+      executionId: 2,
+      messages: [message],
+    });
+
+    expect(outcome.result).toEqual({ kind: "waiting" });
+    expect(outcome).toMatchObject({ events: [], droppedMessages: [{ message, why: "other-execution" }] });
+  });
+
+  test.each<[string, OrchestratorItem]>([
     ["an activity", completed(99, 1)],
     ["a failed activity", activityFailed(99, "no")],
     ["a timer", fired(99)],
@@ -100,6 +120,18 @@ describe("a message", () => {
 
     expect(outcome.result).toEqual({ kind: "waiting" });
     expect(outcome).toMatchObject({ events: [], droppedMessages: [{ message, why: "no-matching-schedule" }] });
+  });
+
+  test.each<[string, OrchestratorItem]>([
+    ["an activity", completed(99, "nobody's")],
+    ["a timer", fired(99)],
+    ["a child", childCompleted(99, "nobody's")],
+  ])("for %s does not keep a function from returning that scheduled nothing", async (_, message) => {
+    const outcome = await runTurn({ code: async () => "done", history: historyOf(started), messages: [message] });
+
+    expect(outputOf(outcome)).toBe("done");
+    expect(summary(outcome.events)).toEqual(["OrchestrationCompleted(2)"]);
+    expect(outcome.droppedMessages).toEqual([{ message, why: "no-matching-schedule" }]);
   });
 
   test("for a wait's event is dropped: events are matched by name", async () => {
@@ -222,6 +254,17 @@ describe("a batch", () => {
       "ActivityScheduled(10)",
     ]);
     expect(outputOf(outcome)).toEqual(["C", "A", "B"]);
+  });
+
+  test("with the answers of two activities records both", async () => {
+    const driver = new DoubtedDriver({
+      code: async (ctx) => Promise.all([ctx.scheduleActivity("A"), ctx.scheduleActivity("B"), ctx.scheduleTimer(1)]),
+    });
+    await driver.turn();
+    const outcome = await driver.turn(completed(2, "a"), completed(3, "b"));
+
+    expect(summary(outcome.events)).toEqual(["ActivityCompleted(5<2)", "ActivityCompleted(6<3)"]);
+    expect(outcome.events).toMatchObject([{ result: '"a"' }, { result: '"b"' }]);
   });
 
   test("that changes nothing makes an empty turn", async () => {

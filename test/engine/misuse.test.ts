@@ -492,7 +492,11 @@ describe("whatever is thrown", () => {
       history: historyOf(started, scheduled("A"), [activityDone(1), 2]),
     });
 
-    expect(failureOf(outcome)).toMatchObject({ message: "panic after activity" });
+    expect(failureOf(outcome)).toMatchObject({
+      kind: { type: "OrchestrationFailed" },
+      message: "panic after activity",
+    });
+    expect(summary(outcome.events)).toEqual(["OrchestrationFailed(4)"]);
   });
 
   test("by a function that is not async is a failure, not a crash", async () => {

@@ -228,6 +228,30 @@ describe("a recorded answer", () => {
     expectNondeterminism(await runTurn(drive), "completion without open schedule", "event 5", "event 2");
   });
 
+  test.each<[string, Code, EventPayload, EventPayload, EventPayload]>([
+    ["an activity", thenActivity(activity), scheduled("A", '"x"'), activityDone(1), activityFailure],
+    ["a failed activity", thenActivity(activity), scheduled("A", '"x"'), activityFailure, activityDone(1)],
+    ["a child", thenActivity(child), childScheduled("C", "sub::2", '"x"'), childDone(1), childFailure],
+    ["a failed child", thenActivity(child), childScheduled("C", "sub::2", '"x"'), childFailure, childDone(1)],
+  ])("that contradicts the one before it is nondeterminism: %s", async (_, code, request, first, second) => {
+    const history = historyOf(started, request, [first, 2], scheduled("next"), [second, 2]);
+
+    expectNondeterminism(await runTurn({ code, history }), "completion without open schedule", "event 5", "event 2");
+  });
+
+  test("given twice to one timer does not answer the next", async () => {
+    const outcome = await runTurn({
+      code: async (ctx) => {
+        await ctx.scheduleTimer(1);
+        await ctx.scheduleTimer(1);
+        return "both fired";
+      },
+      history: historyOf(started, timerCreated, [timerFired, 2], timerCreated, [timerFired, 2]),
+    });
+
+    expectNondeterminism(outcome, "completion without open schedule", "event 5", "event 2");
+  });
+
   test.each<[string, Code, EventPayload, EventPayload]>([
     ["an activity's to a timer", timer, timerCreated, activityDone(1)],
     ["a timer's to an activity", activity, scheduled("A", '"x"'), timerFired],

@@ -131,12 +131,57 @@ describe("a sequence", () => {
     expect(outcome.activities).toEqual([{ id: 4, name: "A2", input: "null" }]);
   });
 
+  test.each<[string, Code, ReturnType<typeof historyOf>, string, object]>([
+    [
+      "a timer after an activity",
+      async (ctx) => {
+        await ctx.scheduleActivity("A");
+        await ctx.scheduleTimer("60s");
+      },
+      historyOf(started, scheduled("A"), [activityDone(1), 2]),
+      "TimerCreated(4)",
+      { activities: [], timers: [{ id: 4 }] },
+    ],
+    [
+      "an activity after a timer",
+      async (ctx) => {
+        await ctx.scheduleTimer("60s");
+        await ctx.scheduleActivity("A");
+      },
+      historyOf(started, timerCreated, [timerFired, 2]),
+      "ActivityScheduled(4)",
+      { activities: [{ id: 4, name: "A" }], timers: [] },
+    ],
+  ])("goes on with %s, and asks for nothing again", async (_, code, history, event, work) => {
+    const outcome = await runTurn({ code, history });
+
+    expect(outcome.result).toEqual({ kind: "waiting" });
+    expect(summary(outcome.events)).toEqual([event]);
+    expect(outcome).toMatchObject(work);
+  });
+
   test("ends once all steps are answered", async () => {
     const driver = new DoubtedDriver({ code: two });
     await driver.turn();
     await driver.turn(completed(2, "result1"));
 
     expect(outputOf(await driver.turn(completed(4, "result2")))).toEqual(["result1", "result2"]);
+  });
+
+  test.each<[string, Code, readonly EventPayload[]]>([
+    ["of different requests", two, [scheduled("A1"), scheduled("A2")]],
+    [
+      "of equal requests",
+      async (ctx) => [await ctx.scheduleActivity("Task", "same"), await ctx.scheduleActivity("Task", "same")],
+      [scheduled("Task", '"same"'), scheduled("Task", '"same"')],
+    ],
+  ])("%s that history answers in full ends at once, each answer at its place", async (_, code, [first, second]) => {
+    const history = historyOf(started, first!, [activityDone("R1"), 2], second!, [activityDone("R2"), 4]);
+    const outcome = await runTurn({ code, history });
+
+    expect(outputOf(outcome)).toEqual(["R1", "R2"]);
+    expect(summary(outcome.events)).toEqual(["OrchestrationCompleted(6)"]);
+    expect(outcome.activities).toEqual([]);
   });
 
   test("mixes activities, timers and children", async () => {

@@ -1,7 +1,7 @@
 // Activities that are tried again. R§4.3.
 
 import { describe, expect, test } from "vitest";
-import type { RetryPolicy } from "../../src/engine/orchestration-context.js";
+import type { Backoff, RetryPolicy } from "../../src/engine/orchestration-context.js";
 import type { OrchestratorItem } from "../../src/history/work-item.js";
 import {
   activityFailed,
@@ -23,19 +23,68 @@ const retried =
   async (ctx) =>
     ctx.scheduleActivity("A", "in", { retry });
 
-/** The pauses of a call that never succeeds, in milliseconds. */
-async function pausesOf(retry: RetryPolicy): Promise<number[]> {
-  const driver = new Driver({ code: retried(retry), nowMs: NOW });
-  const pauses: number[] = [];
-  let outcome = await driver.turn();
-  for (let turn = 2; outcome.result.kind === "waiting"; turn += 1) {
-    const [activity] = outcome.activities;
-    const [timer] = outcome.timers;
-    if (timer !== undefined) pauses.push(timer.fireAtMs - NOW - (turn - 1));
-    outcome = await driver.turn(activity !== undefined ? activityFailed(activity.id, "no") : fired(timer!.id));
-  }
-  return pauses;
+/** The course of a call that never succeeds. */
+interface Course {
+  readonly attempts: number;
+  /** In milliseconds; none where no attempt is limited. */
+  readonly timeouts: readonly number[];
+  /** In milliseconds, one for each attempt but the last; null where the next one follows without a timer. */
+  readonly pauses: readonly (number | null)[];
 }
+
+async function courseOf(retry: RetryPolicy): Promise<Course> {
+  const driver = new Driver({ code: retried(retry), nowMs: NOW });
+  const timeouts: number[] = [];
+  const pauses: (number | null)[] = [];
+  let attempts = 0;
+  let hasPaused = true;
+  let outcome = await driver.turn();
+  for (let nowMs = NOW + 1; outcome.result.kind === "waiting"; nowMs += 1) {
+    const [activity] = outcome.activities;
+    const delays = outcome.timers.map(({ fireAtMs }) => fireAtMs - nowMs);
+    if (activity === undefined) {
+      pauses.push(...delays);
+      hasPaused = true;
+      outcome = await driver.turn(fired(outcome.timers[0]!.id));
+    } else {
+      if (!hasPaused) pauses.push(null);
+      attempts += 1;
+      timeouts.push(...delays);
+      hasPaused = false;
+      outcome = await driver.turn(activityFailed(activity.id, "no"));
+    }
+  }
+  return { attempts, timeouts, pauses };
+}
+
+const WITHOUT_PAUSE = { backoff: { kind: "none" } } as const;
+
+describe("a policy", () => {
+  test("that says nothing is three attempts, exponential pauses and no timeout", async () => {
+    expect(await courseOf({})).toEqual({ attempts: 3, timeouts: [], pauses: [100, 200] });
+  });
+
+  test.each([
+    ["a single attempt", 1],
+    ["five attempts", 5],
+    ["a thousand attempts", 1_000],
+  ])("may ask for %s in all", async (_, maxAttempts) => {
+    const course = await courseOf({ ...WITHOUT_PAUSE, maxAttempts });
+
+    expect(course).toMatchObject({ attempts: maxAttempts, timeouts: [] });
+    expect(course.pauses).toHaveLength(maxAttempts - 1);
+  });
+
+  test.each([
+    ["a minute", "1m", 60_000],
+    ["a millisecond", 1, 1],
+    ["no time at all, which is a limit too", 0, 0],
+  ])("may limit every attempt to %s", async (_, timeout, ms) => {
+    const course = await courseOf({ ...WITHOUT_PAUSE, timeout });
+
+    expect(course).toMatchObject({ attempts: 3, timeouts: [ms, ms, ms] });
+  });
+});
 
 describe("a failed attempt", () => {
   test("is followed by a pause and another one, all in the history", async () => {
@@ -113,21 +162,56 @@ describe("a failed attempt", () => {
 });
 
 describe("the pause", () => {
-  test.each<[string, RetryPolicy, number[]]>([
-    ["by default doubles from 100 ms, for two more attempts", {}, [100, 200]],
-    ["is bounded by 30 s", { maxAttempts: 11 }, [100, 200, 400, 800, 1600, 3200, 6400, 12_800, 25_600, 30_000]],
-    ["fixed", { maxAttempts: 4, backoff: { kind: "fixed", delay: 7 } }, [7, 7, 7]],
-    ["fixed of zero is no timer", { maxAttempts: 4, backoff: { kind: "fixed", delay: 0 } }, []],
-    ["none is no timer", { maxAttempts: 4, backoff: { kind: "none" } }, []],
-    ["linear", { maxAttempts: 5, backoff: { kind: "linear", base: 10, max: 25 } }, [10, 20, 25, 25]],
+  test.each<[string, Backoff, Readonly<Record<number, number | null>>]>([
+    ["none is no timer", { kind: "none" }, { 1: null, 2: null, 100: null }],
+    ["fixed is always the same", { kind: "fixed", delay: "5s" }, { 1: 5_000, 2: 5_000, 10: 5_000, 100: 5_000 }],
+    ["fixed of zero is no timer", { kind: "fixed", delay: 0 }, { 1: null, 5: null }],
+    ["linear grows with every attempt", { kind: "linear", base: 100 }, { 1: 100, 2: 200, 3: 300, 10: 1_000 }],
+    [
+      "linear grows up to its bound",
+      { kind: "linear", base: "1s", max: "5s" },
+      { 1: 1_000, 5: 5_000, 10: 5_000, 100: 5_000 },
+    ],
+    ["linear from zero is no timer", { kind: "linear", base: 0, max: "10s" }, { 1: null, 100: null }],
+    ["linear is bounded by 30 s unless told otherwise", { kind: "linear", base: "16s" }, { 1: 16_000, 2: 30_000 }],
+    ["exponential doubles", { kind: "exponential", base: 100 }, { 1: 100, 2: 200, 3: 400, 4: 800 }],
+    [
+      "exponential grows up to its bound",
+      { kind: "exponential", base: 100, max: 500 },
+      { 1: 100, 2: 200, 3: 400, 4: 500, 10: 500 },
+    ],
+    [
+      "exponential grows by its multiplier",
+      { kind: "exponential", base: 100, multiplier: 3, max: "60s" },
+      { 1: 100, 2: 300, 3: 900 },
+    ],
+    [
+      "exponential with a multiplier of one stays the same",
+      { kind: "exponential", base: 500, multiplier: 1 },
+      { 1: 500, 5: 500, 100: 500 },
+    ],
+    ["exponential from zero is no timer", { kind: "exponential", base: 0, max: "30s" }, { 1: null, 100: null }],
+    [
+      "exponential is bounded by 30 s unless told otherwise",
+      { kind: "exponential" },
+      { 1: 100, 8: 12_800, 9: 25_600, 10: 30_000, 100: 30_000 },
+    ],
     [
       "exponential with a fraction is cut to whole milliseconds",
-      { maxAttempts: 5, backoff: { kind: "exponential", base: 10, multiplier: 1.5, max: "30ms" } },
-      [10, 15, 22, 30],
+      { kind: "exponential", base: 10, multiplier: 1.5, max: "30ms" },
+      { 1: 10, 2: 15, 3: 22, 4: 30 },
     ],
-    ["after one attempt there is none", { maxAttempts: 1 }, []],
-  ])("%s", async (_, policy, pauses) => {
-    expect(await pausesOf(policy)).toEqual(pauses);
+  ])("%s", async (_, backoff, expected) => {
+    const failedAttempts = Object.keys(expected).map(Number);
+    const { pauses } = await courseOf({ backoff, maxAttempts: Math.max(...failedAttempts) + 1 });
+
+    expect(Object.fromEntries(failedAttempts.map((n) => [n, pauses[n - 1]]))).toEqual(expected);
+  });
+
+  test("is the backoff's after every attempt but the last", async () => {
+    const { pauses } = await courseOf({ maxAttempts: 6, backoff: { kind: "fixed", delay: "2s" } });
+
+    expect(pauses).toEqual([2_000, 2_000, 2_000, 2_000, 2_000]);
   });
 });
 
@@ -222,16 +306,23 @@ describe("a retried call", () => {
     expect(outputOf(await driver.turn(completed(6, "a")))).toEqual(["a", "b"]);
   });
 
-  test.each<[string, RetryPolicy]>([
-    ["no attempts", { maxAttempts: 0 }],
-    ["half an attempt", { maxAttempts: 1.5 }],
-    ["a negative pause", { backoff: { kind: "fixed", delay: -1 } }],
-    ["a shrinking backoff", { backoff: { kind: "exponential", multiplier: 0.5 } }],
-    ["a timeout that is none", { timeout: "soon" }],
-  ])("is refused with %s, before anything is scheduled", async (_, retry) => {
+  test.each<[string, RetryPolicy, string]>([
+    ["no attempts", { maxAttempts: 0 }, "option 'maxAttempts' must be an integer from 1 "],
+    ["half an attempt", { maxAttempts: 1.5 }, "option 'maxAttempts' must be an integer from 1 "],
+    ["a negative pause", { backoff: { kind: "fixed", delay: -1 } }, "backoff of activity 'A': -1 is no duration"],
+    [
+      "a shrinking backoff",
+      { backoff: { kind: "exponential", multiplier: 0.5 } },
+      "option 'multiplier' must be a number from 1 to 1000",
+    ],
+    ["a timeout that is none", { timeout: "soon" }, 'retry timeout: "soon" is no duration'],
+  ])("is refused with %s, before anything is scheduled", async (_, retry, message) => {
     const outcome = await runTurn({ code: retried(retry) });
 
-    expect(failureOf(outcome)).toMatchObject({ kind: { type: "OrchestrationFailed" } });
+    expect(failureOf(outcome)).toMatchObject({
+      kind: { type: "OrchestrationFailed" },
+      message: expect.stringContaining(message),
+    });
     expect(summary(outcome.events)).toEqual(["OrchestrationStarted(1)", "OrchestrationFailed(2)"]);
   });
 });

@@ -2,11 +2,11 @@
 
 import { describe, expect, test } from "vitest";
 import { activity, orchestration } from "../../src/define.js";
-import { World } from "./world.js";
+import { TestWorld } from "../../src/testing/test-world.js";
 
 describe("a new instance under the id of a deleted one", () => {
   test("is not failed by code of the old one that awaits something foreign", async () => {
-    await using world = new World();
+    await using world = await TestWorld.open();
     let finish: () => void = () => {};
     const foreign = new Promise<void>((resolve) => {
       finish = resolve;
@@ -15,7 +15,7 @@ describe("a new instance under the id of a deleted one", () => {
       const event = ctx.waitForEvent<string>("go");
       return isBad ? Promise.race([event, foreign]) : event;
     });
-    await world.runtime({ orchestrations: [either] });
+    await world.start({ orchestrations: [either] });
     const lives = async (input: boolean) => {
       await world.client.start(either, { instanceId: "e", input });
       await world.clock.advance(10);
@@ -31,13 +31,13 @@ describe("a new instance under the id of a deleted one", () => {
   });
 
   test("finds no message of the old one when that ends foreign code after its deletion", async () => {
-    await using world = new World();
+    await using world = await TestWorld.open();
     let finish: () => void = () => {};
     const foreign = new Promise<void>((resolve) => {
       finish = resolve;
     });
     const bad = orchestration("Bad", async (ctx) => Promise.race([ctx.waitForEvent("go"), foreign]));
-    await world.runtime({ orchestrations: [bad] });
+    await world.start({ orchestrations: [bad] });
     await world.client.start(bad, { instanceId: "b" });
     await world.clock.advance(10);
     await world.client.deleteInstance("b", { force: true });
@@ -48,10 +48,10 @@ describe("a new instance under the id of a deleted one", () => {
   });
 
   test("has all the time that work without a handler gets, whatever became of the old one", async () => {
-    await using world = new World();
+    await using world = await TestWorld.open();
     const known = activity("Known", async () => {});
     const calls = orchestration("Calls", async (ctx) => ctx.scheduleActivity("Missing"));
-    await world.runtime({ orchestrations: [calls], activities: [known], maxAttempts: 3 });
+    await world.start({ orchestrations: [calls], activities: [known], maxAttempts: 3 });
     const timeToFail = async () => {
       const begun = world.clock.now();
       await world.client.start(calls, { instanceId: "c" });
@@ -67,9 +67,9 @@ describe("a new instance under the id of a deleted one", () => {
 });
 
 test("gauges are as of the last time that they were refreshed", async () => {
-  await using world = new World();
+  await using world = await TestWorld.open();
   const waits = orchestration("Waits", async (ctx) => ctx.waitForEvent("go"));
-  const runtime = await world.runtime({ orchestrations: [waits] });
+  const { runtime } = await world.start({ orchestrations: [waits] });
   for (const instanceId of ["a", "b", "c"]) await world.client.start(waits, { instanceId });
   await world.clock.advance(10);
   await world.client.deleteInstance("a", { force: true });

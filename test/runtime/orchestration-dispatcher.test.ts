@@ -5,8 +5,9 @@ import { encodeEvent } from "../../src/history/codec.js";
 import { CORRUPT_HISTORY_EVENT_ID } from "../../src/history/event.js";
 import type { OrchestratorItem } from "../../src/history/work-item.js";
 import type { FetchOrchestrationOptions, LockedOrchestrationItem, Provider } from "../../src/provider/provider.js";
+import { TestWorld } from "../../src/testing/test-world.js";
+import { altered } from "../altered.js";
 import { history, started } from "./events.js";
-import { altered, World } from "./world.js";
 
 const hang = activity(
   "Hang",
@@ -43,13 +44,13 @@ function worn(provider: Provider, instance: string, type: OrchestratorItem["type
 
 describe("work that was fetched too often", () => {
   test("fails the orchestration without running it", async () => {
-    await using world = new World();
+    await using world = await TestWorld.open();
     const never = orchestration("Never", async () => {
       throw new Error("must not run");
     });
-    await world.runtime({ provider: worn(world.provider, "n", "StartOrchestration"), orchestrations: [never] });
+    await world.start({ provider: worn(world.provider, "n", "StartOrchestration"), orchestrations: [never] });
     await world.client.start(never, { instanceId: "n" });
-    const ended = await world.settled(world.client.waitForOrchestration("n"));
+    const ended = await world.settle(world.client.waitForOrchestration("n"));
 
     expect(ended).toMatchObject({
       status: "Failed",
@@ -67,9 +68,9 @@ describe("work that was fetched too often", () => {
   });
 
   test("gives up what is in flight, and tells the parent", async () => {
-    await using world = new World();
+    await using world = await TestWorld.open();
     const parent = orchestration("Parent", async (ctx) => ctx.scheduleSubOrchestration(busy));
-    await world.runtime({
+    await world.start({
       provider: worn(world.provider, "p::sub::2", "ExternalRaised"),
       orchestrations: [parent, busy, waits],
       activities: [hang],
@@ -85,8 +86,8 @@ describe("work that was fetched too often", () => {
   });
 
   test("for an instance that has ended is consumed like any other", async () => {
-    await using world = new World();
-    await world.runtime({ provider: worn(world.provider, "w", "CancelInstance"), orchestrations: [waits] });
+    await using world = await TestWorld.open();
+    await world.start({ provider: worn(world.provider, "w", "CancelInstance"), orchestrations: [waits] });
     await world.client.start(waits, { instanceId: "w" });
     await world.clock.advance(10);
     await world.client.raiseEvent("w", "go", "on");
@@ -99,7 +100,7 @@ describe("work that was fetched too often", () => {
   });
 
   test("is not reported before the failure is committed", async () => {
-    await using world = new World();
+    await using world = await TestWorld.open();
     let refusals = 3;
     const provider = altered(worn(world.provider, "w", "StartOrchestration"), {
       ackOrchestrationItem: async (token, turn) => {
@@ -108,7 +109,7 @@ describe("work that was fetched too often", () => {
         return world.provider.ackOrchestrationItem(token, turn);
       },
     });
-    await world.runtime({ provider, orchestrations: [waits] });
+    await world.start({ provider, orchestrations: [waits] });
     await world.client.start(waits, { instanceId: "w" });
     await world.ending("w");
 
@@ -119,12 +120,12 @@ describe("work that was fetched too often", () => {
 
 describe("messages for an instance that nobody has started", () => {
   test("are consumed without effect where a store hands them out", async () => {
-    await using world = new World();
+    await using world = await TestWorld.open();
     const careless = fetching(world.provider, (locked) => {
       const messages: OrchestratorItem[] = [{ type: "CancelInstance", instance: locked.item.instance, reason: "x" }];
       return { ...locked, item: { ...locked.item, messages } };
     });
-    await world.runtime({ provider: careless, orchestrations: [waits] });
+    await world.start({ provider: careless, orchestrations: [waits] });
     await world.client.start(waits, { instanceId: "w" });
     await world.clock.advance(10);
 
@@ -145,8 +146,8 @@ describe("a history that cannot be read", () => {
     );
 
   test("is left to newer processes for a while, and then fails the instance", async () => {
-    await using world = new World();
-    await world.runtime({ provider: unreadable(world.provider, "w"), orchestrations: [waits], maxAttempts: 2 });
+    await using world = await TestWorld.open();
+    await world.start({ provider: unreadable(world.provider, "w"), orchestrations: [waits], maxAttempts: 2 });
     await world.client.start(waits, { instanceId: "w" });
     await world.clock.advance(10);
     await world.client.raiseEvent("w", "go", "on");
@@ -164,8 +165,8 @@ describe("a history that cannot be read", () => {
   });
 
   test("fails the instance once: what arrives later is consumed", async () => {
-    await using world = new World();
-    await world.runtime({ provider: unreadable(world.provider, "w"), orchestrations: [waits], maxAttempts: 1 });
+    await using world = await TestWorld.open();
+    await world.start({ provider: unreadable(world.provider, "w"), orchestrations: [waits], maxAttempts: 1 });
     await world.client.start(waits, { instanceId: "w" });
     await world.clock.advance(10);
     await world.client.raiseEvent("w", "go", "on");
@@ -178,9 +179,9 @@ describe("a history that cannot be read", () => {
   });
 
   test("before a continuation fails the next execution", async () => {
-    await using world = new World();
+    await using world = await TestWorld.open();
     const loops = orchestration("Loops", async (ctx) => ctx.continueAsNew());
-    await world.runtime({ provider: unreadable(world.provider, "l"), orchestrations: [loops], maxAttempts: 1 });
+    await world.start({ provider: unreadable(world.provider, "l"), orchestrations: [loops], maxAttempts: 1 });
     await world.client.start(loops, { instanceId: "l" });
 
     expect(await world.ending("l")).toMatchObject({ status: "Failed" });
@@ -190,12 +191,12 @@ describe("a history that cannot be read", () => {
 
 describe("an execution pinned to an engine that this runtime does not know", () => {
   test("is left to others, and fails in the end with both versions named", async () => {
-    await using world = new World();
+    await using world = await TestWorld.open();
     const [first] = history(started());
     await world.provider.appendWithExecution("o", 1, [{ ...first!, instanceId: "o", duroxideVersion: "99.0.0" }]);
     await world.client.raiseEvent("o", "go", "on");
     const blind = fetching(world.provider, (locked) => locked, { capability: undefined });
-    await world.runtime({ provider: blind, orchestrations: [orchestration("Order", async () => 1)], maxAttempts: 2 });
+    await world.start({ provider: blind, orchestrations: [orchestration("Order", async () => 1)], maxAttempts: 2 });
 
     expect((await world.ending("o")).output).toMatch(
       /'Order' is pinned to engine 99\.0\.0.* replays 0\.0\.0 to 0\.1\.30/,
@@ -211,7 +212,7 @@ describe("a store in trouble", () => {
   const quick = orchestration("Quick", async () => "done");
 
   test("is asked again when an ack fails for a passing reason", async () => {
-    await using world = new World();
+    await using world = await TestWorld.open();
     let failures = 5;
     const provider = altered(world.provider, {
       ackOrchestrationItem: async (token, turn) => {
@@ -220,7 +221,7 @@ describe("a store in trouble", () => {
         return world.provider.ackOrchestrationItem(token, turn);
       },
     });
-    await world.runtime({ provider, orchestrations: [quick] });
+    await world.start({ provider, orchestrations: [quick] });
     await world.client.start(quick, { instanceId: "q" });
     const before = world.clock.now();
     await world.ending("q");
@@ -230,7 +231,7 @@ describe("a store in trouble", () => {
   });
 
   test("never fails an orchestration: what cannot be committed is given back and tried again", async () => {
-    await using world = new World();
+    await using world = await TestWorld.open();
     let failures = 6;
     const provider = altered(world.provider, {
       ackOrchestrationItem: async (token, turn) => {
@@ -239,7 +240,7 @@ describe("a store in trouble", () => {
         return world.provider.ackOrchestrationItem(token, turn);
       },
     });
-    await world.runtime({ provider, orchestrations: [quick] });
+    await world.start({ provider, orchestrations: [quick] });
     await world.client.start(quick, { instanceId: "q" });
 
     expect(await world.ending("q")).toMatchObject({ status: "Completed" });
@@ -247,7 +248,7 @@ describe("a store in trouble", () => {
   });
 
   test("that commits but loses the answer is not asked to commit twice", async () => {
-    await using world = new World();
+    await using world = await TestWorld.open();
     let isFirst = true;
     const provider = altered(world.provider, {
       ackOrchestrationItem: async (token, turn) => {
@@ -257,25 +258,25 @@ describe("a store in trouble", () => {
         if (isLost) throw new ProviderError("transient", "ack", "connection reset");
       },
     });
-    await world.runtime({ provider, orchestrations: [waits] });
+    await world.start({ provider, orchestrations: [waits] });
     const handle = await world.client.start(waits, { instanceId: "w" });
     await world.clock.advance(100);
     expect(world.factsOf("turn-lock-lost")).toEqual([{ type: "turn-lock-lost", instanceId: "w" }]);
     await world.client.raiseEvent("w", "go", "on");
 
-    expect(await world.settled(handle.result())).toBe("on");
+    expect(await world.settle(handle.result())).toBe("on");
     expect(world.factsOf("turn-committed").map(({ isWarm }) => isWarm)).toEqual([false]);
   });
 
   test("that is slow does not cost the lock", async () => {
-    await using world = new World();
+    await using world = await TestWorld.open();
     const provider = altered(world.provider, {
       ackOrchestrationItem: async (token, turn) => {
         await new Promise<void>((resolve) => world.clock.setTimer(60_000, resolve));
         return world.provider.ackOrchestrationItem(token, turn);
       },
     });
-    await world.runtime({ provider, orchestrations: [quick] });
+    await world.start({ provider, orchestrations: [quick] });
     await world.client.start(quick, { instanceId: "q" });
 
     expect(await world.ending("q")).toMatchObject({ status: "Completed" });
@@ -283,7 +284,7 @@ describe("a store in trouble", () => {
   });
 
   test("that fails to fetch or to take something back does not end the loops", async () => {
-    await using world = new World();
+    await using world = await TestWorld.open();
     let failures = 4;
     const provider = altered(world.provider, {
       fetchOrchestrationItem: async (options) => {
@@ -295,10 +296,10 @@ describe("a store in trouble", () => {
         throw new Error("down");
       },
     });
-    await world.runtime({ provider, orchestrations: [waits], orchestrationConcurrency: 1 });
+    await world.start({ provider, orchestrations: [waits], orchestrationConcurrency: 1 });
     await world.client.start(quick, { instanceId: "q" });
     await world.clock.advance(10_000);
-    await world.runtime({ orchestrations: [quick] });
+    await world.start({ orchestrations: [quick] });
 
     expect(await world.ending("q")).toMatchObject({ status: "Completed" });
     expect(
@@ -312,7 +313,7 @@ describe("a store in trouble", () => {
 
 describe("an instance that is taken over while its turn is on the way", () => {
   test("belongs to whoever took it: the late commit changes nothing", async () => {
-    await using world = new World();
+    await using world = await TestWorld.open();
     const gate: { open: () => void } = { open: () => {} };
     const opened = new Promise<void>((resolve) => {
       gate.open = resolve;
@@ -328,10 +329,10 @@ describe("an instance that is taken over while its turn is on the way", () => {
     });
     const first = orchestration("Who", async () => "first");
     const second = orchestration("Who", async () => "second");
-    await world.runtime({ provider: late, orchestrations: [first], orchestrationConcurrency: 1 });
+    await world.start({ provider: late, orchestrations: [first], orchestrationConcurrency: 1 });
     await world.client.start(first, { instanceId: "w" });
     await world.clock.advance(10);
-    await world.runtime({ orchestrations: [second] });
+    await world.start({ orchestrations: [second] });
     expect((await world.ending("w")).output).toBe('"second"');
     gate.open();
     await world.clock.advance(10);
@@ -358,13 +359,13 @@ describe("an instance in memory", () => {
     return { doubled, race: race.value, grown, answer, kept: ctx.kv.get("race") };
   });
 
-  async function tell(world: World): Promise<string[]> {
+  async function tell(world: TestWorld): Promise<string[]> {
     const handle = await world.client.start(story, { instanceId: "s" });
     await world.clock.advance(10);
     await world.client.enqueueEvent("s", "inbox", "hello");
     await world.clock.advance(10);
     await world.client.raiseEvent("s", "go", "done");
-    await world.settled(handle.result());
+    await world.settle(handle.result());
     const told = await world.history("s");
     const scheduled = told.find((event) => event.type === "SubOrchestrationScheduled")!;
     const childInstance = `s::sub::${scheduled.eventId}`;
@@ -376,8 +377,8 @@ describe("an instance in memory", () => {
   test("writes the same history as one that is replayed every time", async () => {
     const histories: string[][] = [];
     for (const warmCacheBytes of [0, 1_000_000]) {
-      await using world = new World();
-      await world.runtime({
+      await using world = await TestWorld.open();
+      await world.start({
         orchestrations: [story, child],
         activities: [steps],
         warmCacheBytes,
@@ -394,7 +395,7 @@ describe("an instance in memory", () => {
   });
 
   test("is used for a turn that is fetched before the ack of the last one has come back", async () => {
-    await using world = new World();
+    await using world = await TestWorld.open();
     const counts = orchestration("Counts", async (ctx) => {
       for (let left = 5; left > 0; left -= 1) await ctx.dequeueEvent("inbox");
       return "done";
@@ -407,24 +408,24 @@ describe("an instance in memory", () => {
         return world.provider.ackOrchestrationItem(lockToken, turn);
       },
     });
-    await world.runtime({ provider: busy, orchestrations: [counts] });
+    await world.start({ provider: busy, orchestrations: [counts] });
     const handle = await world.client.start(counts, { instanceId: "c" });
 
-    expect(await world.settled(handle.result())).toBe("done");
+    expect(await world.settle(handle.result())).toBe("done");
     expect(world.factsOf("turn-committed").map((fact) => fact.isWarm)).toEqual([false, true, true, true, true, true]);
   });
 
   test("is not used where the provider does not say that it is up to date", async () => {
-    await using world = new World();
+    await using world = await TestWorld.open();
     const forgetful = fetching(world.provider, (locked) => locked, { warm: undefined });
-    await world.runtime({ provider: forgetful, orchestrations: [story, child], activities: [steps] });
+    await world.start({ provider: forgetful, orchestrations: [story, child], activities: [steps] });
     await tell(world);
 
     expect(world.factsOf("turn-committed").filter((fact) => fact.isWarm)).toEqual([]);
   });
 
   test("is forgotten where another runtime has gone on without it", async () => {
-    await using world = new World();
+    await using world = await TestWorld.open();
     const counts = orchestration("Counts", async (ctx) => {
       const seen: string[] = [];
       for (let left = 4; left > 0; left -= 1) seen.push(await ctx.dequeueEvent<string>("inbox"));
@@ -438,8 +439,8 @@ describe("an instance in memory", () => {
           return null;
         },
       });
-    await world.runtime({ provider: sharing("one"), orchestrations: [counts] });
-    await world.runtime({ provider: sharing("two"), orchestrations: [counts] });
+    await world.start({ provider: sharing("one"), orchestrations: [counts] });
+    await world.start({ provider: sharing("two"), orchestrations: [counts] });
     const handle = await world.client.start(counts, { instanceId: "c" });
     for (const message of ["a", "b", "c", "d"]) {
       await world.clock.advance(1_000);
@@ -448,12 +449,12 @@ describe("an instance in memory", () => {
       turn = turn === "one" ? "two" : "one";
     }
 
-    expect(await world.settled(handle.result())).toEqual(["a", "b", "c", "d"]);
+    expect(await world.settle(handle.result())).toEqual(["a", "b", "c", "d"]);
     expect(world.factsOf("turn-abandoned")).toEqual([]);
   });
 
   test("is forgotten where the instance was deleted and has begun again, elsewhere and in the same millisecond", async () => {
-    await using world = new World();
+    await using world = await TestWorld.open();
     const echoes = orchestration("Echoes", async (ctx, input: string) => {
       await ctx.waitForEvent("first");
       await ctx.waitForEvent("second");
@@ -465,8 +466,8 @@ describe("an instance in memory", () => {
         fetchOrchestrationItem: async (options) =>
           turn === me ? world.provider.fetchOrchestrationItem({ ...options, pollTimeoutMs: 0 }) : null,
       });
-    await world.runtime({ provider: sharing("one"), orchestrations: [echoes], minPollIntervalMs: 1 });
-    await world.runtime({ provider: sharing("two"), orchestrations: [echoes], minPollIntervalMs: 1 });
+    await world.start({ provider: sharing("one"), orchestrations: [echoes], minPollIntervalMs: 1 });
+    await world.start({ provider: sharing("two"), orchestrations: [echoes], minPollIntervalMs: 1 });
     const live = async (input: string) => {
       await world.client.start(echoes, { instanceId: "e", input });
       await world.clock.advance(5);
@@ -480,11 +481,11 @@ describe("an instance in memory", () => {
     turn = "one";
     await world.client.raiseEvent("e", "second");
 
-    expect(await world.settled(world.client.getHandle("e").result())).toBe("new");
+    expect(await world.settle(world.client.getHandle("e").result())).toBe("new");
   });
 
   test("is not the one of a slot whose lock has lapsed, however late the answers of the store arrive", async () => {
-    await using world = new World();
+    await using world = await TestWorld.open();
     const sums = orchestration("Sums", async (ctx) => {
       const seen: string[] = [];
       while (seen.length < 3) seen.push(await ctx.dequeueEvent<string>("inbox"));
@@ -510,7 +511,7 @@ describe("an instance in memory", () => {
       },
     });
     const locks = { orchestratorLockTimeoutMs: 100, orchestratorLockRenewalBufferMs: 20 };
-    await world.runtime({ provider: remote, orchestrations: [sums], orchestrationConcurrency: 4, ...locks });
+    await world.start({ provider: remote, orchestrations: [sums], orchestrationConcurrency: 4, ...locks });
     const handle = await world.client.start(sums, { instanceId: "s" });
     await world.clock.advance(30);
 
@@ -528,31 +529,31 @@ describe("an instance in memory", () => {
     answers[2]!();
     await world.client.enqueueEvent("s", "inbox", "third");
 
-    expect(await world.settled(handle.result())).toEqual(["first", "second", "third"]);
+    expect(await world.settle(handle.result())).toEqual(["first", "second", "third"]);
     const ids = (await world.history("s")).map(({ eventId }) => eventId);
     expect(ids).toEqual(ids.map((_, index) => index + 1));
   });
 
   test("is read from its history where memory has dropped it between the fetch and the turn", async () => {
-    await using world = new World();
+    await using world = await TestWorld.open();
     let isForged = false;
     const forged = fetching(world.provider, (locked) => {
       if (isForged || locked.item.history.length === 0) return locked;
       isForged = true;
       return { ...locked, item: { ...locked.item, history: [], warmAsOf: "forged" } };
     });
-    await world.runtime({ provider: forged, orchestrations: [waits], warmCacheBytes: 0 });
+    await world.start({ provider: forged, orchestrations: [waits], warmCacheBytes: 0 });
     const handle = await world.client.start(waits, { instanceId: "w" });
     await world.clock.advance(10);
     await world.client.raiseEvent("w", "go", "on");
 
-    expect(await world.settled(handle.result())).toBe("on");
+    expect(await world.settle(handle.result())).toBe("on");
     expect(world.factsOf("turn-abandoned")).toMatchObject([{ why: "stale-cache", attempt: 1, delayMs: 0 }]);
   });
 
   test("makes room for others", async () => {
-    await using world = new World();
-    await world.runtime({ orchestrations: [waits], warmCacheBytes: 12_000 });
+    await using world = await TestWorld.open();
+    await world.start({ orchestrations: [waits], warmCacheBytes: 12_000 });
     for (const instanceId of ["a", "b", "c"]) {
       await world.client.start(waits, { instanceId });
       await world.clock.advance(10);
@@ -566,12 +567,12 @@ describe("an instance in memory", () => {
 
 describe("shutting down", () => {
   test("interrupts the waits for work and leaves no timer behind", async () => {
-    await using world = new World();
-    const runtime = await world.runtime({ orchestrations: [waits] });
+    await using world = await TestWorld.open();
+    const { runtime } = await world.start({ orchestrations: [waits] });
     await world.clock.advance(10);
     const before = world.clock.now();
 
-    expect(await world.settled(runtime.shutdown())).toBe("drained");
+    expect(await world.settle(runtime.shutdown())).toBe("drained");
     expect(world.clock.now()).toBe(before);
     expect(world.clock.pendingTimers).toBe(0);
     expect(world.factsOf("runtime-stopped")).toEqual([
@@ -580,55 +581,55 @@ describe("shutting down", () => {
   });
 
   test("ends as soon as the last activity does, its lock kept until then", async () => {
-    await using world = new World();
+    await using world = await TestWorld.open();
     const slow = activity("Slow", async () => {
       await new Promise<void>((resolve) => world.clock.setTimer(90_000, resolve));
       return "slow";
     });
     const calls = orchestration("Calls", async (ctx) => ctx.scheduleActivity(slow));
-    const runtime = await world.runtime({ orchestrations: [calls], activities: [slow] });
+    const { runtime } = await world.start({ orchestrations: [calls], activities: [slow] });
     await world.client.start(calls, { instanceId: "c" });
     await world.clock.advance(10);
     const before = world.clock.now();
 
-    expect(await world.settled(runtime.shutdown({ graceMs: 3_600_000 }))).toBe("drained");
+    expect(await world.settle(runtime.shutdown({ graceMs: 3_600_000 }))).toBe("drained");
     expect(world.clock.now() - before).toBeLessThanOrEqual(90_000);
     expect(world.factsOf("activity-ended")).toMatchObject([{ outcome: "success" }]);
-    await world.runtime({ orchestrations: [calls] });
+    await world.start({ orchestrations: [calls] });
     expect(await world.ending("c")).toEqual({ status: "Completed", output: '"slow"' });
   });
 
   test("gives back after the grace period what has not ended, for others to take at once", async () => {
-    await using world = new World();
+    await using world = await TestWorld.open();
     const attempts: number[] = [];
     const stubborn = activity("Stubborn", (ctx) => {
       attempts.push(ctx.attempt);
-      return ctx.workerId.endsWith("second") ? "second" : new Promise<string>(() => {});
+      return attempts.length === 2 ? "second" : new Promise<string>(() => {});
     });
     const calls = orchestration("Calls", async (ctx) => ctx.scheduleActivity(stubborn));
-    const runtime = await world.runtime({ orchestrations: [calls], activities: [stubborn] });
+    const { runtime } = await world.start({ orchestrations: [calls], activities: [stubborn] });
     await world.client.start(calls, { instanceId: "c" });
     await world.clock.advance(10);
     const before = world.clock.now();
 
-    expect(await world.settled(runtime.shutdown({ graceMs: 500 }))).toBe("forced");
+    expect(await world.settle(runtime.shutdown({ graceMs: 500 }))).toBe("forced");
     expect(world.clock.now() - before).toBe(500);
-    await world.runtime({ orchestrations: [calls], activities: [stubborn], newId: () => "second" });
+    await world.start({ orchestrations: [calls], activities: [stubborn] });
     expect(await world.ending("c")).toEqual({ status: "Completed", output: '"second"' });
     expect(attempts).toEqual([1, 1]);
   });
 
   test("twice answers as once", async () => {
-    await using world = new World();
-    const runtime = await world.runtime();
+    await using world = await TestWorld.open();
+    const { runtime } = await world.start();
     const [first, second] = [runtime.shutdown(), runtime.shutdown({ graceMs: 0 })];
 
-    expect(await world.settled(Promise.all([first, second]))).toEqual(["drained", "drained"]);
+    expect(await world.settle(Promise.all([first, second]))).toEqual(["drained", "drained"]);
     expect(world.factsOf("runtime-stopped")).toHaveLength(1);
   });
 
   test("gives back, uncounted, what a late fetch still brings", async () => {
-    await using world = new World();
+    await using world = await TestWorld.open();
     const fetched: { arrive: () => void } = { arrive: () => {} };
     const arrived = new Promise<void>((resolve) => {
       fetched.arrive = resolve;
@@ -641,27 +642,27 @@ describe("shutting down", () => {
       },
     });
     await world.client.start(waits, { instanceId: "w" });
-    const runtime = await world.runtime({ provider: late, orchestrations: [waits], orchestrationConcurrency: 1 });
+    const { runtime } = await world.start({ provider: late, orchestrations: [waits], orchestrationConcurrency: 1 });
     const stopped = runtime.shutdown();
     fetched.arrive();
 
-    expect(await world.settled(stopped)).toBe("drained");
+    expect(await world.settle(stopped)).toBe("drained");
     expect(world.factsOf("turn-abandoned")).toMatchObject([{ why: "shutdown", attempt: 1, delayMs: 0 }]);
     expect(await world.provider.fetchOrchestrationItem({ lockTimeoutMs: 1 })).toMatchObject({ attemptCount: 1 });
   });
 
   test("does not wait for a store that never answers", async () => {
-    await using world = new World();
+    await using world = await TestWorld.open();
     const silent = altered(world.provider, { fetchOrchestrationItem: () => new Promise(() => {}) });
-    const runtime = await world.runtime({ provider: silent, orchestrations: [waits] });
+    const { runtime } = await world.start({ provider: silent, orchestrations: [waits] });
 
-    expect(await world.settled(runtime.shutdown({ graceMs: 1_000 }))).toBe("forced");
+    expect(await world.settle(runtime.shutdown({ graceMs: 1_000 }))).toBe("forced");
   });
 });
 
 describe("many turns at once", () => {
   test("do not overlap, and let the event loop have its turn", async () => {
-    await using world = new World();
+    await using world = await TestWorld.open();
     let loops = 0;
     let isOver = false;
     const count = (): void => {
@@ -673,7 +674,7 @@ describe("many turns at once", () => {
       "Loop",
       async (ctx, left: number): Promise<string> => (left === 0 ? "done" : ctx.continueAsNew(left - 1)),
     );
-    await world.runtime({ orchestrations: [loop], orchestrationConcurrency: 8 });
+    await world.start({ orchestrations: [loop], orchestrationConcurrency: 8 });
     const ids = Array.from({ length: 8 }, (_, index) => `loop-${index}`);
     for (const instanceId of ids) await world.client.start(loop, { instanceId, input: 100 });
     await Promise.all(ids.map((id) => world.client.waitForOrchestration(id)));

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { activity, orchestration } from "../../src/define.js";
-import { World } from "./world.js";
+import { TestWorld } from "../../src/testing/test-world.js";
 
 const echo = activity("Echo", (_ctx, text: string) => text);
 /** Never ends by itself. */
@@ -19,11 +19,11 @@ describe("an orchestration", () => {
   });
 
   test("runs its steps one after the other, and its result is what it returned", async () => {
-    await using world = new World();
-    await world.runtime({ orchestrations: [greet], activities: [echo] });
+    await using world = await TestWorld.open();
+    await world.start({ orchestrations: [greet], activities: [echo] });
     const handle = await world.client.start(greet, { instanceId: "g", input: "Ada" });
 
-    expect(await world.settled(handle.result())).toBe("Hello, Ada!");
+    expect(await world.settle(handle.result())).toBe("Hello, Ada!");
     expect(await world.eventTypes("g")).toEqual([
       "OrchestrationStarted",
       "ActivityScheduled",
@@ -35,10 +35,10 @@ describe("an orchestration", () => {
   });
 
   test("is reported once when it starts and once when it ends", async () => {
-    await using world = new World();
-    await world.runtime({ orchestrations: [greet], activities: [echo] });
+    await using world = await TestWorld.open();
+    await world.start({ orchestrations: [greet], activities: [echo] });
     const handle = await world.client.start(greet, { instanceId: "g", input: "Ada" });
-    await world.settled(handle.result());
+    await world.settle(handle.result());
 
     const ref = { instanceId: "g", executionId: 1, orchestrationName: "Greet", orchestrationVersion: "1.0.0" };
     expect(world.factsOf("orchestration-started")).toEqual([
@@ -63,19 +63,19 @@ describe("an orchestration", () => {
   });
 
   test("that fails passes its message on", async () => {
-    await using world = new World();
+    await using world = await TestWorld.open();
     const fails = orchestration("Fails", async () => {
       throw new Error("no stock");
     });
-    await world.runtime({ orchestrations: [fails] });
+    await world.start({ orchestrations: [fails] });
     await world.client.start(fails, { instanceId: "f" });
 
     expect(await world.ending("f")).toEqual({ status: "Failed", output: "no stock" });
   });
 
   test("ignores a second start while it runs, whatever that asks for", async () => {
-    await using world = new World();
-    await world.runtime({ orchestrations: [waits, greet] });
+    await using world = await TestWorld.open();
+    await world.start({ orchestrations: [waits, greet] });
     const handle = await world.client.start(waits, { instanceId: "w" });
     await world.clock.advance(10);
     await world.provider.enqueueForOrchestrator({
@@ -90,13 +90,13 @@ describe("an orchestration", () => {
     });
     await world.client.raiseEvent("w", "go", "on");
 
-    expect(await world.settled(handle.result())).toBe("on");
+    expect(await world.settle(handle.result())).toBe("on");
     expect(world.factsOf("messages-dropped")).toMatchObject([{ instanceId: "w", why: "duplicate-start", count: 1 }]);
   });
 
   test("that has ended consumes what still arrives, without effect", async () => {
-    await using world = new World();
-    await world.runtime({ orchestrations: [waits] });
+    await using world = await TestWorld.open();
+    await world.start({ orchestrations: [waits] });
     await world.client.start(waits, { instanceId: "w" });
     await world.clock.advance(10);
     await world.client.raiseEvent("w", "go", "on");
@@ -118,8 +118,8 @@ describe("the version of an orchestration", () => {
   const v2 = orchestration({ name: "Job", version: "2.0.0" }, async () => "two");
 
   test("is the newest, the policy's, or the one that the start names", async () => {
-    await using world = new World();
-    await world.runtime({ orchestrations: [v1, v2] });
+    await using world = await TestWorld.open();
+    await world.start({ orchestrations: [v1, v2] });
     await world.client.start("Job", { instanceId: "newest" });
     await world.client.start("Job", { instanceId: "named", version: "1.0.0" });
     await world.clock.advance(10);
@@ -130,12 +130,12 @@ describe("the version of an orchestration", () => {
   });
 
   test("stays the same for the whole execution, even when a newer one is registered meanwhile", async () => {
-    await using world = new World();
-    const old = await world.runtime({ orchestrations: [v1] });
+    await using world = await TestWorld.open();
+    const old = await world.start({ orchestrations: [v1] });
     await world.client.start("Job", { instanceId: "j" });
     await world.clock.advance(10);
-    await world.settled(old.shutdown());
-    await world.runtime({ orchestrations: [v1, v2] });
+    await world.settle(old.shutdown());
+    await world.start({ orchestrations: [v1, v2] });
     await world.client.raiseEvent("j", "go");
 
     expect((await world.ending("j")).output).toBe('"one"');
@@ -143,9 +143,9 @@ describe("the version of an orchestration", () => {
   });
 
   test("follows the policy at continue-as-new, the point of upgrade", async () => {
-    await using world = new World();
+    await using world = await TestWorld.open();
     const looping = orchestration({ name: "Job", version: "1.0.0" }, async (ctx) => ctx.continueAsNew());
-    await world.runtime({ orchestrations: [looping, v2] });
+    await world.start({ orchestrations: [looping, v2] });
     await world.client.start("Job", { instanceId: "j", version: "1.0.0" });
 
     expect((await world.ending("j")).output).toBe('"two"');
@@ -153,8 +153,8 @@ describe("the version of an orchestration", () => {
   });
 
   test("can be held back by a policy", async () => {
-    await using world = new World();
-    await world.runtime({ orchestrations: [v1, v2], versionPolicies: { Job: "1.0.0" } });
+    await using world = await TestWorld.open();
+    await world.start({ orchestrations: [v1, v2], versionPolicies: { Job: "1.0.0" } });
     await world.client.start("Job", { instanceId: "j" });
     await world.clock.advance(10);
 
@@ -164,8 +164,8 @@ describe("the version of an orchestration", () => {
 
 describe("an orchestration that is not registered", () => {
   test("is left for others, a little longer each time", async () => {
-    await using world = new World();
-    await world.runtime({ orchestrations: [waits] });
+    await using world = await TestWorld.open();
+    await world.start({ orchestrations: [waits] });
     await world.client.start("Job", { instanceId: "j" });
     await world.clock.advance(7_500);
 
@@ -175,7 +175,7 @@ describe("an orchestration that is not registered", () => {
       ["unregistered", 1, 4_000],
       ["unregistered", 1, 8_000],
     ]);
-    await world.runtime({ orchestrations: [orchestration("Job", async () => "done")] });
+    await world.start({ orchestrations: [orchestration("Job", async () => "done")] });
     expect(await world.ending("j")).toEqual({ status: "Completed", output: '"done"' });
   });
 
@@ -183,10 +183,10 @@ describe("an orchestration that is not registered", () => {
     ["under that name", "Nobody", undefined, "(latest version)"],
     ["under that version", "Waits", "9.9.9", "version 9.9.9"],
   ])("%s fails in the end, and the failure says what is missing", async (_how, name, version, text) => {
-    await using world = new World();
-    await world.runtime({ orchestrations: [waits], maxAttempts: 3, unregisteredBackoff: { baseMs: 10, maxMs: 50 } });
+    await using world = await TestWorld.open();
+    await world.start({ orchestrations: [waits], maxAttempts: 3, unregisteredBackoff: { baseMs: 10, maxMs: 50 } });
     await world.client.start(name, { instanceId: "j", ...(version === undefined ? {} : { version }) });
-    const ended = await world.settled(world.client.waitForOrchestration("j"));
+    const ended = await world.settle(world.client.waitForOrchestration("j"));
 
     expect(ended).toMatchObject({ status: "Failed", details: { category: "poison", attemptCount: 4, maxAttempts: 3 } });
     expect(ended).toMatchObject({
@@ -197,9 +197,9 @@ describe("an orchestration that is not registered", () => {
   });
 
   test("as the next execution fails that one, and leaves the one before as it was", async () => {
-    await using world = new World();
+    await using world = await TestWorld.open();
     const leaps = orchestration("Leaps", async (ctx) => ctx.continueAsNew(null, { version: "3.0.0" }));
-    await world.runtime({ orchestrations: [leaps], maxAttempts: 3, unregisteredBackoff: { baseMs: 10, maxMs: 50 } });
+    await world.start({ orchestrations: [leaps], maxAttempts: 3, unregisteredBackoff: { baseMs: 10, maxMs: 50 } });
     await world.client.start(leaps, { instanceId: "l" });
 
     expect(await world.ending("l")).toMatchObject({ status: "Failed" });
@@ -210,7 +210,7 @@ describe("an orchestration that is not registered", () => {
 
 describe("continue-as-new", () => {
   test("takes along what nobody took, the status and the values", async () => {
-    await using world = new World();
+    await using world = await TestWorld.open();
     const actor = orchestration("Actor", async (ctx, taken: string[]): Promise<string[]> => {
       const message = await ctx.dequeueEvent<string>("inbox");
       ctx.kv.set("count", (ctx.kv.get<number>("count") ?? 0) + 1);
@@ -219,16 +219,11 @@ describe("continue-as-new", () => {
       const all = [...taken, `${message} after ${status}`];
       return all.length === 3 ? [...all, `${ctx.kv.get("count")}`] : ctx.continueAsNew(all);
     });
-    await world.runtime({ orchestrations: [actor] });
+    await world.start({ orchestrations: [actor] });
     const handle = await world.client.start(actor, { instanceId: "a", input: [] });
     for (const message of ["m1", "m2", "m3"]) await world.client.enqueueEvent("a", "inbox", message);
 
-    expect(await world.settled(handle.result())).toEqual([
-      "m1 after null",
-      "m2 after took m1",
-      "m3 after took m2",
-      "3",
-    ]);
+    expect(await world.settle(handle.result())).toEqual(["m1 after null", "m2 after took m1", "m3 after took m2", "3"]);
     expect((await world.history("a", 2))[0]).toMatchObject({
       carryForwardEvents: [
         ["inbox", '"m2"'],
@@ -244,29 +239,29 @@ describe("continue-as-new", () => {
   });
 
   test("loses no message that arrives before the next execution can start", async () => {
-    await using world = new World();
+    await using world = await TestWorld.open();
     const first = orchestration({ name: "Two", version: "1.0.0" }, async (ctx) =>
       ctx.continueAsNew(null, { version: "2.0.0" }),
     );
     const second = orchestration({ name: "Two", version: "2.0.0" }, async (ctx) => ctx.dequeueEvent<string>("inbox"));
-    await world.runtime({ orchestrations: [first] });
+    await world.start({ orchestrations: [first] });
     await world.client.start("Two", { instanceId: "t", version: "1.0.0" });
     await world.clock.advance(500);
     await world.client.enqueueEvent("t", "inbox", "early");
     await world.clock.advance(10);
     expect(world.factsOf("turn-abandoned").at(-1)).toMatchObject({ why: "unregistered", attempt: 1 });
-    await world.runtime({ orchestrations: [first, second] });
+    await world.start({ orchestrations: [first, second] });
 
     expect(await world.ending("t")).toEqual({ status: "Completed", output: '"early"' });
   });
 
   test("fails where it would have to carry more than the limit, instead of losing messages", async () => {
-    await using world = new World();
+    await using world = await TestWorld.open();
     const hoards = orchestration("Hoards", async (ctx) => {
       await ctx.waitForEvent("go");
       return ctx.continueAsNew();
     });
-    await world.runtime({ orchestrations: [hoards], limits: { maxCarryForwardEvents: 2 } });
+    await world.start({ orchestrations: [hoards], limits: { maxCarryForwardEvents: 2 } });
     await world.client.start(hoards, { instanceId: "h" });
     for (const message of ["a", "b", "c"]) await world.client.enqueueEvent("h", "inbox", message);
     await world.clock.advance(10);
@@ -286,12 +281,12 @@ describe("a sub-orchestration", () => {
   });
 
   test("gives its result to the parent, and is reported as the parent's", async () => {
-    await using world = new World();
+    await using world = await TestWorld.open();
     const parent = orchestration("Parent", async (ctx) => ctx.scheduleSubOrchestration(child, "hi"));
-    await world.runtime({ orchestrations: [parent, child] });
+    await world.start({ orchestrations: [parent, child] });
     const handle = await world.client.start(parent, { instanceId: "p" });
 
-    expect(await world.settled(handle.result())).toBe("hi!");
+    expect(await world.settle(handle.result())).toBe("hi!");
     expect((await world.history("p::sub::2"))[0]).toMatchObject({
       parentInstance: "p",
       parentId: 2,
@@ -307,7 +302,7 @@ describe("a sub-orchestration", () => {
   });
 
   test("finds the execution that asked, after both parent and child have continued as new", async () => {
-    await using world = new World();
+    await using world = await TestWorld.open();
     const looping = orchestration("Looping", async (ctx, left: number): Promise<string> => {
       await ctx.scheduleTimer("1s");
       return left > 0 ? ctx.continueAsNew(left - 1) : "counted down";
@@ -316,10 +311,10 @@ describe("a sub-orchestration", () => {
       const result = await ctx.scheduleSubOrchestration(looping, 2);
       return left > 0 ? ctx.continueAsNew(left - 1) : result;
     });
-    await world.runtime({ orchestrations: [parent, looping] });
+    await world.start({ orchestrations: [parent, looping] });
     const handle = await world.client.start(parent, { instanceId: "p", input: 2 });
 
-    expect(await world.settled(handle.result())).toBe("counted down");
+    expect(await world.settle(handle.result())).toBe("counted down");
     expect((await world.history("p::sub::3_2", 3))[0]).toMatchObject({
       parentInstance: "p",
       parentId: 2,
@@ -328,9 +323,9 @@ describe("a sub-orchestration", () => {
   });
 
   test("finds the parent's current execution where old data names none", async () => {
-    await using world = new World();
+    await using world = await TestWorld.open();
     const parent = orchestration("Parent", async (ctx) => ctx.scheduleSubOrchestration<string>("Elsewhere"));
-    await world.runtime({ orchestrations: [parent, child] });
+    await world.start({ orchestrations: [parent, child] });
     const handle = await world.client.start(parent, { instanceId: "p" });
     await world.clock.advance(10);
     await world.provider.enqueueForOrchestrator({
@@ -344,11 +339,11 @@ describe("a sub-orchestration", () => {
       executionId: 1,
     });
 
-    expect(await world.settled(handle.result())).toBe("old!");
+    expect(await world.settle(handle.result())).toBe("old!");
   });
 
   test("fails in the parent with its own message", async () => {
-    await using world = new World();
+    await using world = await TestWorld.open();
     const fails = orchestration("Fails", async () => {
       throw new Error("no stock");
     });
@@ -359,18 +354,18 @@ describe("a sub-orchestration", () => {
         return `caught ${(error as Error).message}`;
       }
     });
-    await world.runtime({ orchestrations: [parent, fails] });
+    await world.start({ orchestrations: [parent, fails] });
     await world.client.start(parent, { instanceId: "p" });
 
     expect(await world.ending("p")).toEqual({ status: "Completed", output: '"caught no stock"' });
   });
 
   test("under an id that is taken fails in the parent, whether that one runs or has ended", async () => {
-    await using world = new World();
+    await using world = await TestWorld.open();
     const parent = orchestration("Parent", async (ctx, instanceId: string) =>
       ctx.scheduleSubOrchestration(child, "hi", { instanceId }),
     );
-    await world.runtime({ orchestrations: [parent, child, waits] });
+    await world.start({ orchestrations: [parent, child, waits] });
     await world.client.start(waits, { instanceId: "running" });
     await world.client.start(child, { instanceId: "ended", input: "x" });
     await world.ending("ended");
@@ -387,10 +382,10 @@ describe("a sub-orchestration", () => {
   });
 
   test("is cancelled with its parent, and so are its own", async () => {
-    await using world = new World();
+    await using world = await TestWorld.open();
     const middle = orchestration("Middle", async (ctx) => ctx.scheduleSubOrchestration(waits));
     const top = orchestration("Top", async (ctx) => ctx.all([1, 2].map(() => ctx.scheduleSubOrchestration(middle))));
-    await world.runtime({ orchestrations: [top, middle, waits] });
+    await world.start({ orchestrations: [top, middle, waits] });
     await world.client.start(top, { instanceId: "t" });
     await world.clock.advance(10);
     await world.client.cancel("t", "enough");
@@ -402,14 +397,14 @@ describe("a sub-orchestration", () => {
   });
 
   test("is cancelled when its parent fails", async () => {
-    await using world = new World();
+    await using world = await TestWorld.open();
     const parent = orchestration("Parent", async (ctx) => {
       const open = ctx.scheduleSubOrchestration(waits);
       await ctx.scheduleTimer("1s");
       if (ctx.executionId > 0) throw new Error("gave up");
       return open;
     });
-    await world.runtime({ orchestrations: [parent, waits] });
+    await world.start({ orchestrations: [parent, waits] });
     await world.client.start(parent, { instanceId: "p" });
 
     expect(await world.ending("p")).toEqual({ status: "Failed", output: "gave up" });
@@ -417,9 +412,9 @@ describe("a sub-orchestration", () => {
   });
 
   test("that is cancelled itself fails in the parent", async () => {
-    await using world = new World();
+    await using world = await TestWorld.open();
     const parent = orchestration("Parent", async (ctx) => ctx.scheduleSubOrchestration(waits));
-    await world.runtime({ orchestrations: [parent, waits] });
+    await world.start({ orchestrations: [parent, waits] });
     await world.client.start(parent, { instanceId: "p" });
     await world.clock.advance(10);
     await world.client.cancel("p::sub::2", "not needed");
@@ -440,12 +435,12 @@ describe("a detached orchestration", () => {
       },
     ],
   ])("is started even if its creator %s in the same turn", async (_how, end) => {
-    await using world = new World();
+    await using world = await TestWorld.open();
     const creator = orchestration("Creator", async (ctx) => {
       ctx.startOrchestration(free, { instanceId: "free" });
       return end();
     });
-    await world.runtime({ orchestrations: [creator, free] });
+    await world.start({ orchestrations: [creator, free] });
     await world.client.start(creator, { instanceId: "c" });
     await world.ending("c");
 
@@ -453,7 +448,7 @@ describe("a detached orchestration", () => {
   });
 
   test("is started even if its creator continues as new or is cancelled in the same turn", async () => {
-    await using world = new World();
+    await using world = await TestWorld.open();
     const creator = orchestration("Creator", async (ctx, n: number): Promise<void> => {
       ctx.startOrchestration(free, { instanceId: `free-${n}` });
       if (n === 1) return ctx.continueAsNew(2);
@@ -462,7 +457,7 @@ describe("a detached orchestration", () => {
     await world.client.start(creator, { instanceId: "c", input: 1 });
     await world.client.start(creator, { instanceId: "d", input: 3 });
     await world.client.cancel("d", "at once");
-    await world.runtime({ orchestrations: [creator, free] });
+    await world.start({ orchestrations: [creator, free] });
 
     expect(await world.ending("d")).toEqual({ status: "Failed", output: "canceled: at once" });
     for (const instance of ["free-1", "free-2", "free-3"]) {
@@ -473,11 +468,11 @@ describe("a detached orchestration", () => {
 
 describe("a cancel request", () => {
   test("that is there before the start wins: the code runs once and is not listened to", async () => {
-    await using world = new World();
+    await using world = await TestWorld.open();
     const quick = orchestration("Quick", async () => "done");
     await world.client.start(quick, { instanceId: "q" });
     await world.client.cancel("q", "never mind");
-    await world.runtime({ orchestrations: [quick] });
+    await world.start({ orchestrations: [quick] });
 
     expect(await world.ending("q")).toEqual({ status: "Failed", output: "canceled: never mind" });
     expect(await world.eventTypes("q")).toEqual([
@@ -489,22 +484,22 @@ describe("a cancel request", () => {
   });
 
   test("counts once: the first reason stays", async () => {
-    await using world = new World();
+    await using world = await TestWorld.open();
     await world.client.start(waits, { instanceId: "w" });
     for (const reason of ["first", "second", "third"]) await world.client.cancel("w", reason);
-    await world.runtime({ orchestrations: [waits] });
+    await world.start({ orchestrations: [waits] });
 
     expect((await world.ending("w")).output).toBe("canceled: first");
     expect(world.factsOf("messages-dropped")).toMatchObject([{ why: "cancel-repeated", count: 2 }]);
   });
 
   test("reaches the next execution too", async () => {
-    await using world = new World();
+    await using world = await TestWorld.open();
     const looping = orchestration("Looping", async (ctx) => {
       await ctx.scheduleTimer("1m");
       return ctx.continueAsNew();
     });
-    await world.runtime({ orchestrations: [looping] });
+    await world.start({ orchestrations: [looping] });
     await world.client.start(looping, { instanceId: "l" });
     await world.clock.advance(150_000);
     await world.client.cancel("l", "stop");
@@ -514,9 +509,9 @@ describe("a cancel request", () => {
   });
 
   test("stops the activities in flight at once where they run in the same process", async () => {
-    await using world = new World();
+    await using world = await TestWorld.open();
     const hangs = orchestration("Hangs", async (ctx) => ctx.scheduleActivity(hang));
-    await world.runtime({ orchestrations: [hangs], activities: [hang] });
+    await world.start({ orchestrations: [hangs], activities: [hang] });
     await world.client.start(hangs, { instanceId: "h" });
     await world.clock.advance(10);
     const before = world.clock.now();
@@ -547,8 +542,8 @@ describe("a turn that breaks a limit", () => {
   });
 
   test("leaves nothing but the failure, and gives up what is in flight", async () => {
-    await using world = new World();
-    await world.runtime({
+    await using world = await TestWorld.open();
+    await world.start({
       orchestrations: [greedy, waits],
       activities: [hang],
       limits: { maxKvValueBytes: 10 },
@@ -573,10 +568,10 @@ describe("a turn that breaks a limit", () => {
   });
 
   test("tells the parent", async () => {
-    await using world = new World();
+    await using world = await TestWorld.open();
     const child = orchestration("Child", async (ctx) => ctx.setCustomStatus("far too long"));
     const parent = orchestration("Parent", async (ctx) => ctx.scheduleSubOrchestration(child));
-    await world.runtime({ orchestrations: [parent, child], limits: { maxCustomStatusBytes: 4 } });
+    await world.start({ orchestrations: [parent, child], limits: { maxCustomStatusBytes: 4 } });
     await world.client.start(parent, { instanceId: "p" });
 
     expect(await world.ending("p")).toEqual({
@@ -587,14 +582,14 @@ describe("a turn that breaks a limit", () => {
   });
 
   test("counts the keys of all turns", async () => {
-    await using world = new World();
+    await using world = await TestWorld.open();
     const collects = orchestration("Collects", async (ctx) => {
       for (const key of ["a", "b", "c"]) {
         ctx.kv.set(key, 1);
         await ctx.scheduleTimer("1s");
       }
     });
-    await world.runtime({ orchestrations: [collects], limits: { maxKvKeys: 2 } });
+    await world.start({ orchestrations: [collects], limits: { maxKvKeys: 2 } });
     await world.client.start(collects, { instanceId: "c" });
 
     expect(await world.ending("c")).toEqual({ status: "Failed", output: "KV key count (3) exceeds limit (2)" });
@@ -614,9 +609,9 @@ describe("whatever user code does", () => {
     ["returns what JSON cannot carry", async () => 1n as never],
     ["waits for something foreign", async () => new Promise<never>(() => {})],
   ])("the runtime goes on: it %s", async (_what, run) => {
-    await using world = new World();
+    await using world = await TestWorld.open();
     const bad = orchestration("Bad", run);
-    await world.runtime({ orchestrations: [bad, waits], orchestrationConcurrency: 1 });
+    await world.start({ orchestrations: [bad, waits], orchestrationConcurrency: 1 });
     await world.client.start(bad, { instanceId: "b" });
     await world.client.start(waits, { instanceId: "w" });
     await world.clock.advance(10);
@@ -628,12 +623,12 @@ describe("whatever user code does", () => {
   });
 
   test("an observer that throws harms nobody", async () => {
-    await using world = new World();
+    await using world = await TestWorld.open();
     const quick = orchestration("Quick", async () => "done");
     const broken = () => {
       throw new Error("observer");
     };
-    await world.runtime({ orchestrations: [quick], observers: [broken] });
+    await world.start({ orchestrations: [quick], observers: [broken] });
     await world.client.start(quick, { instanceId: "q" });
 
     expect(await world.ending("q")).toMatchObject({ status: "Completed" });
@@ -642,7 +637,7 @@ describe("whatever user code does", () => {
 
 describe("a schema that throws", () => {
   test("fails the orchestration, not the runtime", async () => {
-    await using world = new World();
+    await using world = await TestWorld.open();
     const fails = (): never => {
       throw new Error("schema bug");
     };
@@ -650,7 +645,7 @@ describe("a schema that throws", () => {
       { name: "Strict", input: { "~standard": { version: 1, vendor: "test", validate: fails } } },
       async () => "done",
     );
-    await world.runtime({ orchestrations: [strict] });
+    await world.start({ orchestrations: [strict] });
     await world.client.start("Strict", { instanceId: "s", input: 1 });
 
     expect(await world.ending("s")).toEqual({ status: "Failed", output: "schema bug" });
@@ -659,27 +654,27 @@ describe("a schema that throws", () => {
 
 describe("what the runtime itself provides", () => {
   test("reads another instance's values, as they are when they are read", async () => {
-    await using world = new World();
+    await using world = await TestWorld.open();
     const producer = orchestration("Producer", async (ctx) => ctx.kv.set("answer", { n: 42 }));
     const consumer = orchestration("Consumer", async (ctx) => [
       await ctx.readKv("producer", "answer"),
       await ctx.readKv("producer", "question"),
       await ctx.readKv("nobody", "answer"),
     ]);
-    await world.runtime({ orchestrations: [producer, consumer] });
+    await world.start({ orchestrations: [producer, consumer] });
     await world.client.start(producer, { instanceId: "producer" });
     await world.ending("producer");
     const handle = await world.client.start(consumer, { instanceId: "consumer" });
 
-    expect(await world.settled(handle.result())).toEqual([{ n: 42 }, null, null]);
+    expect(await world.settle(handle.result())).toEqual([{ n: 42 }, null, null]);
   });
 
   test.each([
     ["new_guid", '"id-2"'],
     ["utc_now_ms", "1700000000000"],
   ])("answers a %s that another runtime has queued", async (name, result) => {
-    await using world = new World();
-    await world.runtime({ activities: [activity("Other", () => "")] });
+    await using world = await TestWorld.open();
+    await world.start({ activities: [activity("Other", () => "")] });
     const item = { instance: "other", executionId: 1, id: 2, name: `__duroxide_syscall:${name}`, input: "" };
     await world.provider.enqueueForWorker({ type: "ActivityExecute", ...item });
     await world.clock.advance(10);
@@ -696,9 +691,9 @@ describe("what the runtime itself provides", () => {
   });
 
   test("counts what happens", async () => {
-    await using world = new World();
+    await using world = await TestWorld.open();
     const calls = orchestration("Calls", async (ctx) => ctx.scheduleActivity(echo, "x"));
-    const runtime = await world.runtime({ orchestrations: [calls], activities: [echo] });
+    const { runtime } = await world.start({ orchestrations: [calls], activities: [echo] });
     await world.client.start(calls, { instanceId: "c" });
     await world.ending("c");
 
@@ -713,7 +708,7 @@ describe("what the runtime itself provides", () => {
 
 describe("a runtime that takes over from another", () => {
   test("goes on where the history ends", async () => {
-    await using world = new World();
+    await using world = await TestWorld.open();
     let runs = 0;
     const counted = activity("Counted", () => {
       runs += 1;
@@ -724,13 +719,13 @@ describe("a runtime that takes over from another", () => {
       await ctx.scheduleTimer("1d");
       return [first, await ctx.scheduleActivity(counted)];
     });
-    const before = await world.runtime({ orchestrations: [story], activities: [counted] });
+    const before = await world.start({ orchestrations: [story], activities: [counted] });
     const handle = await world.client.start(story, { instanceId: "s" });
     await world.clock.advance(1_000);
-    await world.settled(before.shutdown());
-    await world.runtime({ orchestrations: [story], activities: [counted] });
+    await world.settle(before.shutdown());
+    await world.start({ orchestrations: [story], activities: [counted] });
 
-    expect(await world.settled(handle.result())).toEqual([1, 2]);
+    expect(await world.settle(handle.result())).toEqual([1, 2]);
     expect(world.factsOf("turn-committed").map(({ isWarm }) => isWarm)).toEqual([false, true, false, true]);
   });
 });

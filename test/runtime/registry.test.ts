@@ -5,12 +5,21 @@ import type { OrchestrationContext } from "../../src/engine/orchestration-contex
 import { RegistrationError } from "../../src/errors.js";
 import { Registry, type RegistryContents } from "../../src/runtime/registry.js";
 import { compareSemVer, formatSemVer, isWithin, parseSemVer } from "../../src/runtime/semver.js";
+import { TestWorld } from "../../src/testing/test-world.js";
 
 /** Handlers that never touch their context need none. */
 const noContext = {} as OrchestrationContext;
 
 function versioned(version: string, answer = version) {
   return orchestration({ name: "Order", version }, async () => answer);
+}
+
+/** Orchestrations of these names, and activities of the same. */
+function named(...names: readonly string[]): Required<Pick<RegistryContents, "orchestrations" | "activities">> {
+  return {
+    orchestrations: names.map((name) => orchestration(name, async () => name)),
+    activities: names.map((name) => activity(name, () => name)),
+  };
 }
 
 function problemsOf(contents: RegistryContents): readonly string[] {
@@ -86,6 +95,89 @@ describe("building a registry", () => {
   });
 });
 
+describe("a name that the runtime keeps for itself", () => {
+  test.each(["__duroxide_syscall:mine", "__duroxide_syscall:new_guid"])("is refused for an activity: %s", (name) => {
+    expect(problemsOf({ activities: [activity(name, () => {})] })).toEqual([
+      `activity name '${name}' uses reserved prefix '__duroxide_syscall:'`,
+    ]);
+  });
+
+  test("is not among the names of a registry, though the runtime finds its activity", () => {
+    const registry = Registry.of({}).withSystemActivities([activity("__duroxide_syscall:new_guid", () => "guid")]);
+
+    expect(registry.activityNames()).toEqual([]);
+    expect(registry.hasActivity("__duroxide_syscall:new_guid")).toBe(true);
+  });
+
+  test("needs no registration: time and guids are there where no activity is", async () => {
+    await using world = await TestWorld.open();
+    const asks = orchestration("Asks", async (ctx) => ({
+      now: await ctx.utcNow(),
+      guids: [await ctx.newGuid(), await ctx.newGuid()],
+    }));
+    const { runtime } = await world.start({ orchestrations: [asks] });
+    const { now, guids } = await world.run(asks);
+
+    expect(runtime.registry.activityNames()).toEqual([]);
+    expect(now).toBe(world.clock.now());
+    expect(new Set(guids).size).toBe(2);
+  });
+});
+
+describe("a registry", () => {
+  test("of nothing knows nothing", () => {
+    for (const registry of [Registry.of({}), Registry.of({ orchestrations: [], activities: [] })]) {
+      expect(registry.orchestrationNames()).toEqual([]);
+      expect(registry.orchestrationVersions("Order")).toEqual([]);
+      expect(registry.hasOrchestration("Order")).toBe(false);
+      expect(registry.resolveOrchestration("Order", null)).toBeNull();
+      expect(registry.resolveOrchestration("Order", "1.0.0")).toBeNull();
+      expect(registry.activityNames()).toEqual([]);
+      expect(registry.hasActivity("Charge")).toBe(false);
+      expect(registry.activity("Charge")).toBeNull();
+    }
+  });
+
+  test("knows what was listed, sorted by name, and nothing else", () => {
+    const registry = Registry.of(named("Two", "Three", "One"));
+
+    expect(registry.orchestrationNames()).toEqual(["One", "Three", "Two"]);
+    expect(registry.activityNames()).toEqual(["One", "Three", "Two"]);
+    expect(["One", "Two", "Three", "Four"].map((name) => registry.hasOrchestration(name))).toEqual([
+      true,
+      true,
+      true,
+      false,
+    ]);
+    expect(["One", "Two", "Three", "Four"].map((name) => registry.hasActivity(name))).toEqual([
+      true,
+      true,
+      true,
+      false,
+    ]);
+  });
+
+  test("knows every version of a name, and none of a name that it does not know", () => {
+    const typed = orchestration({ name: "Typed", version: "2.0.0", input: z.number() }, async (_ctx, n) => n * 2);
+    const registry = Registry.of({
+      orchestrations: [versioned("1.0.0"), versioned("2.0.0"), versioned("3.0.0"), typed],
+    });
+
+    expect(registry.orchestrationVersions("Order")).toEqual(["1.0.0", "2.0.0", "3.0.0"]);
+    expect(registry.orchestrationVersions("Typed")).toEqual(["2.0.0"]);
+    expect(registry.orchestrationVersions("Unknown")).toEqual([]);
+  });
+
+  test("has one activity of a name: activities have no versions", () => {
+    const charge = activity("Charge", () => "paid");
+
+    expect(Registry.of({ activities: [charge] }).activity("Charge")).toBe(charge);
+    expect(() => activity({ name: "Charge", version: "2.0.0" } as { name: string }, () => "paid")).toThrow(
+      "activity 'Charge': unknown option 'version'",
+    );
+  });
+});
+
 describe("resolving an orchestration", () => {
   const registry = Registry.of({ orchestrations: [versioned("1.0.0"), versioned("1.5.0"), versioned("2.0.0")] });
 
@@ -104,6 +196,22 @@ describe("resolving an orchestration", () => {
 
     expect(pinned.resolveOrchestration("Order", null)?.version).toBe("1.0.0");
     expect(pinned.resolveOrchestration("Order", "2.0.0")?.version).toBe("2.0.0");
+  });
+
+  test("follows the policy of its own name", () => {
+    const both = registry.merge({
+      orchestrations: ["1.0.0", "2.0.0"].map((version) => orchestration({ name: "Refund", version }, async () => {})),
+      versionPolicies: { Order: "1.0.0", Refund: "latest" },
+    });
+
+    expect(both.resolveOrchestration("Order", null)?.version).toBe("1.0.0");
+    expect(both.resolveOrchestration("Refund", null)?.version).toBe("2.0.0");
+  });
+
+  test("never falls back to another version: a policy for one that is missing is refused at once", () => {
+    expect(problemsOf({ orchestrations: [versioned("1.0.0")], versionPolicies: { Order: "2.0.0" } })).toEqual([
+      "version policy for 'Order': version 2.0.0 is not registered",
+    ]);
   });
 
   test("knows nothing of other names, not even those that every object has", () => {
@@ -125,10 +233,74 @@ describe("merging registries", () => {
     expect(one.hasActivity("B")).toBe(false);
   });
 
+  test("brings all names together", () => {
+    const merged = Registry.of(named("One", "Two")).merge(Registry.of(named("Three")));
+
+    expect(merged.orchestrationNames()).toEqual(["One", "Three", "Two"]);
+    expect(merged.activityNames()).toEqual(["One", "Three", "Two"]);
+  });
+
+  test("can go on, with registries and with lists", () => {
+    const merged = Registry.of({})
+      .merge(Registry.of(named("One")))
+      .merge(named("Two"))
+      .merge(named("Three"));
+
+    expect(merged.orchestrationNames()).toEqual(["One", "Three", "Two"]);
+    expect(merged.activityNames()).toEqual(["One", "Three", "Two"]);
+  });
+
+  test("makes a new registry out of an old one, which stays as it was", () => {
+    const base = Registry.of(named("One", "Two"));
+    const extended = base.merge(named("Three"));
+
+    expect(extended.orchestrationNames()).toEqual(["One", "Three", "Two"]);
+    expect(extended.activityNames()).toEqual(["One", "Three", "Two"]);
+    expect(base.orchestrationNames()).toEqual(["One", "Two"]);
+    expect(base.hasActivity("Three")).toBe(false);
+  });
+
+  test("composes libraries whose names tell where they come from", () => {
+    const merged = Registry.of(named("lib1::first", "lib1::second")).merge(Registry.of(named("lib2::first")));
+    const names = ["lib1::first", "lib1::second", "lib2::first"];
+
+    expect(merged.orchestrationNames()).toEqual(names);
+    expect(merged.activityNames()).toEqual(names);
+    expect(merged.hasActivity("lib2::second")).toBe(false);
+  });
+
+  test("keeps the policies of both, and what is made of a registry is pinned as it is", () => {
+    const pinned = Registry.of({
+      orchestrations: [versioned("1.0.0"), versioned("2.0.0")],
+      versionPolicies: { Order: "1.0.0" },
+    });
+    const derived = [pinned.merge({}), Registry.of(named("Other")).merge(pinned), pinned.withSystemActivities([])];
+
+    expect(derived.map((registry) => registry.resolveOrchestration("Order", null)?.version)).toEqual([
+      "1.0.0",
+      "1.0.0",
+      "1.0.0",
+    ]);
+  });
+
+  test("lets the newer policy count, in the new registry alone", () => {
+    const pinned = Registry.of({
+      orchestrations: [versioned("1.0.0"), versioned("2.0.0")],
+      versionPolicies: { Order: "1.0.0" },
+    });
+    const freed = pinned.merge({ versionPolicies: { Order: "latest" } });
+
+    expect(freed.resolveOrchestration("Order", null)?.version).toBe("2.0.0");
+    expect(pinned.resolveOrchestration("Order", null)?.version).toBe("1.0.0");
+  });
+
   test("refuses what stands in both", () => {
-    const one = Registry.of({ activities: [activity("A", () => {})] });
+    const one = Registry.of(named("A"));
 
     expect(() => one.merge({ activities: [activity("A", () => {})] })).toThrow("duplicate activity registration: A");
+    expect(() => one.merge(Registry.of({ orchestrations: named("A").orchestrations }))).toThrow(
+      "duplicate orchestration registration: A@1.0.0",
+    );
   });
 });
 
@@ -186,5 +358,32 @@ describe("a registered orchestration", () => {
     const slow = orchestration({ name: "Slow", input }, async () => {});
 
     await expect(call([slow], '"x"')).rejects.toThrow("validates asynchronously");
+  });
+});
+
+describe("a registered activity", () => {
+  test("is told by whom and as what it is called, and is called once", async () => {
+    await using world = await TestWorld.open();
+    const calls: unknown[] = [];
+    const look = activity(
+      "Look",
+      ({ instanceId, executionId, orchestrationName, orchestrationVersion, activityName }) => {
+        calls.push({ instanceId, executionId, orchestrationName, orchestrationVersion, activityName });
+        return "seen";
+      },
+    );
+    const looks = orchestration("Looks", async (ctx) => ctx.scheduleActivity(look));
+    await world.start({ registry: Registry.of({ orchestrations: [looks], activities: [look] }) });
+
+    expect(await world.run(looks, { instanceId: "order-1" })).toBe("seen");
+    expect(calls).toEqual([
+      {
+        instanceId: "order-1",
+        executionId: 1,
+        orchestrationName: "Looks",
+        orchestrationVersion: "1.0.0",
+        activityName: "Look",
+      },
+    ]);
   });
 });

@@ -8,8 +8,8 @@ import { failedTurn } from "../../src/runtime/failed-turn.js";
 import { routeToParent } from "../../src/runtime/parent-route.js";
 import { turnCommit } from "../../src/runtime/turn-commit.js";
 import { findBreach } from "../../src/runtime/turn-limits.js";
+import { TestWorld } from "../../src/testing/test-world.js";
 import { history, INSTANCE, started } from "./events.js";
-import { World } from "./world.js";
 
 const PARENT = { parentInstance: "parent", parentId: 7, parentExecutionId: 2 };
 const turn = { instance: INSTANCE, executionId: 3, name: "Order", version: "1.2.0", parent: null };
@@ -170,13 +170,13 @@ describe("a turn that ends its execution", () => {
 
 describe("the way to a parent", () => {
   test("leads to the execution that the link names", async () => {
-    await using world = new World();
+    await using world = await TestWorld.open();
 
     expect(await routeToParent(world.provider, PARENT)).toEqual(PARENT);
   });
 
   test("leads to the parent's current execution where old data names none, and nowhere if it is gone", async () => {
-    await using world = new World();
+    await using world = await TestWorld.open();
     await world.provider.appendWithExecution("parent", 5, history(started()));
     const { parentExecutionId, ...old } = PARENT;
 

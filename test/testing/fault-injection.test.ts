@@ -19,7 +19,7 @@ import {
   versionedEvent,
   waitForHistory,
 } from "../../src/testing/index.js";
-import { World } from "../runtime/world.js";
+import { TestWorld } from "../../src/testing/test-world.js";
 
 let runs = 0;
 const double = activity("Double", async (_ctx, n: number) => {
@@ -149,13 +149,13 @@ describe("a PoisonInjectingProvider", () => {
   });
 
   test("makes a runtime fail an instance as poison, without running it", async () => {
-    await using world = new World();
+    await using world = await TestWorld.open();
     const provider = new PoisonInjectingProvider(world.provider);
     provider.injectOrchestrationPoison(11);
-    await world.runtime({ provider, ...registered });
+    await world.start({ provider, ...registered });
     await world.client.start(onSignal, { instanceId: "order-1" });
 
-    expect(await world.settled(world.client.waitForOrchestration("order-1"))).toMatchObject({
+    expect(await world.settle(world.client.waitForOrchestration("order-1"))).toMatchObject({
       status: "Failed",
       details: {
         category: "poison",
@@ -169,26 +169,26 @@ describe("a PoisonInjectingProvider", () => {
   });
 
   test("makes a runtime fail an instance that is under way, at the turn that it is told to", async () => {
-    await using world = new World();
+    await using world = await TestWorld.open();
     const provider = new PoisonInjectingProvider(world.provider);
     provider.injectOrchestrationPoisonAfterSkip(1, 12);
-    await world.runtime({ provider, ...registered });
+    await world.start({ provider, ...registered });
     await world.client.start(doubled, { instanceId: "order-1", input: 4 });
 
-    const ended = await world.settled(world.client.waitForOrchestration("order-1"));
+    const ended = await world.settle(world.client.waitForOrchestration("order-1"));
     expect(ended).toMatchObject({ status: "Failed", details: { category: "poison", attemptCount: 12 } });
     expect((await world.eventTypes("order-1")).slice(0, 2)).toEqual(["OrchestrationStarted", "ActivityScheduled"]);
   });
 
   test("makes a runtime fail an activity as poison, and its orchestration hears of it", async () => {
-    await using world = new World();
+    await using world = await TestWorld.open();
     const provider = new PoisonInjectingProvider(world.provider);
     provider.injectActivityPoisonPersistent(50);
-    await world.runtime({ provider, ...registered });
+    await world.start({ provider, ...registered });
     const runsBefore = runs;
     await world.client.start(doubled, { instanceId: "order-1", input: 4 });
 
-    const ended = await world.settled(world.client.waitForOrchestration("order-1"));
+    const ended = await world.settle(world.client.waitForOrchestration("order-1"));
     expect(ended).toMatchObject({
       status: "Failed",
       error: expect.stringMatching(/poison: activity Double#2 exceeded 50 attempts \(max 10\)/),
@@ -220,18 +220,18 @@ describe("a FilterBypassProvider", () => {
   });
 
   test("meets a runtime that gives such work back: counted, a second later, until nobody is left to hope for", async () => {
-    await using world = new World();
+    await using world = await TestWorld.open();
     const provider = new FilterBypassProvider(world.provider);
     const execution = { orchestration: "OnSignal" };
     await seedInstanceWithPinnedVersion(provider, "from-the-future", "99.0.0", execution);
     await world.client.raiseEvent("from-the-future", "signal", "too early");
     const startedAt = world.clock.now();
-    await world.runtime({ provider, ...registered, orchestrationConcurrency: 1 });
+    await world.start({ provider, ...registered, orchestrationConcurrency: 1 });
     await world.clock.advance(500);
     await world.client.start(doubled, { instanceId: "order-1", input: 4 });
     expect(await world.ending("order-1")).toEqual({ status: "Completed", output: "8" });
 
-    const ended = await world.settled(world.client.waitForOrchestration("from-the-future"));
+    const ended = await world.settle(world.client.waitForOrchestration("from-the-future"));
     const abandoned = world.factsOf("turn-abandoned");
     expect(abandoned.map(({ why, attempt, delayMs }) => [why, attempt, delayMs])).toEqual(
       Array.from({ length: 10 }, (_, times) => ["incompatible-version", times + 1, 1_000]),
@@ -309,11 +309,11 @@ describe("a FailingProvider", () => {
   });
 
   test("that fails fetches does not stop a runtime, which is soon back for more", async () => {
-    await using world = new World();
+    await using world = await TestWorld.open();
     const provider = new FailingProvider(world.provider);
     provider.failNextFetchOrchestrationItem();
     provider.failNextFetchWorkItem();
-    await world.runtime({ provider, ...registered, orchestrationConcurrency: 1, workerConcurrency: 1 });
+    await world.start({ provider, ...registered, orchestrationConcurrency: 1, workerConcurrency: 1 });
     await world.client.start(doubled, { instanceId: "order-1", input: 4 });
 
     expect(await world.ending("order-1")).toEqual({ status: "Completed", output: "8" });
@@ -321,10 +321,10 @@ describe("a FailingProvider", () => {
   });
 
   test("that refuses a turn fails no instance: it is given back, and taken again", async () => {
-    await using world = new World();
+    await using world = await TestWorld.open();
     const provider = new FailingProvider(world.provider);
     provider.failNextAckOrchestrationItem();
-    await world.runtime({ provider, ...registered });
+    await world.start({ provider, ...registered });
     await world.client.start(doubled, { instanceId: "order-1", input: 4 });
 
     expect(await world.ending("order-1")).toEqual({ status: "Completed", output: "8" });
@@ -334,24 +334,24 @@ describe("a FailingProvider", () => {
   });
 
   test("that refuses every turn but one that fails makes the instance poison in the end", async () => {
-    await using world = new World();
+    await using world = await TestWorld.open();
     const provider = new RefusingProvider(world.provider);
     provider.setAllowFailureCommits(true);
-    await world.runtime({ provider, ...registered });
+    await world.start({ provider, ...registered });
     await world.client.start(doubled, { instanceId: "order-1", input: 4 });
 
-    const ended = await world.settled(world.client.waitForOrchestration("order-1"));
+    const ended = await world.settle(world.client.waitForOrchestration("order-1"));
     expect(ended).toMatchObject({ status: "Failed", details: { category: "poison", attemptCount: 11 } });
     expect(world.factsOf("turn-abandoned").map(({ why }) => why)).toEqual(Array(10).fill("store-failed"));
     expect(await world.eventTypes("order-1")).toEqual(["OrchestrationStarted", "OrchestrationFailed"]);
   });
 
   test("that loses the reply of an activity's ack: its result is recorded once, and it is not run again", async () => {
-    await using world = new World();
+    await using world = await TestWorld.open();
     const provider = new FailingProvider(world.provider);
     provider.setAckThenFail(true);
     provider.failNextAckWorkItem();
-    await world.runtime({ provider, ...registered });
+    await world.start({ provider, ...registered });
     const runsBefore = runs;
     await world.client.start(doubled, { instanceId: "order-1", input: 4 });
 
@@ -476,9 +476,10 @@ describe("a ControlledProvider", () => {
   });
 
   test("shows that a shutdown ends long polls, without waiting for them", async () => {
-    await using world = new World();
+    await using world = await TestWorld.open();
     const provider = new ControlledProvider(world.provider, { clock: world.clock });
-    const runtime = await world.runtime({ provider, ...registered });
+    const slots = { orchestrationConcurrency: 2, workerConcurrency: 2 };
+    const { runtime } = await world.start({ provider, ...registered, ...slots });
     await world.clock.advance(1_000);
     expect(provider.openFetchWindows).toBe(4);
 
@@ -491,9 +492,9 @@ describe("a ControlledProvider", () => {
   });
 
   test("shows that a runtime polls at its own pace where the store does not wait", async () => {
-    await using world = new World();
+    await using world = await TestWorld.open();
     const provider = new ControlledProvider(world.provider, { polling: "ignore", clock: world.clock });
-    await world.runtime({ provider, ...registered, orchestrationConcurrency: 1, workerConcurrency: 1 });
+    await world.start({ provider, ...registered, orchestrationConcurrency: 1, workerConcurrency: 1 });
     await world.clock.advance(1_000);
     expect(provider.calls("fetchOrchestrationItem")).toBe(11);
     await world.client.start(doubled, { instanceId: "order-1", input: 4 });
@@ -503,14 +504,14 @@ describe("a ControlledProvider", () => {
   test.each(["entering", "committing"] as const)(
     "shows that an ack whose caller stopped waiting while %s is done whole",
     async (point) => {
-      await using world = new World();
+      await using world = await TestWorld.open();
       const provider = new ControlledProvider(world.provider, { clock: world.clock });
       const ack = provider.hold("ackOrchestrationItem", point);
-      const runtime = await world.runtime({ provider, ...registered, workerConcurrency: 0 });
+      const { runtime } = await world.start({ provider, ...registered, workerConcurrency: 0 });
       await world.client.start(doubled, { instanceId: "order-1", input: 4 });
-      await world.settled(ack.reached);
+      await world.settle(ack.reached);
 
-      expect(await world.settled(runtime.shutdown({ graceMs: 0 }))).toBe("forced");
+      expect(await world.settle(runtime.shutdown({ graceMs: 0 }))).toBe("forced");
       const isDone = point === "committing";
       expect(await world.eventTypes("order-1")).toEqual(isDone ? ["OrchestrationStarted", "ActivityScheduled"] : []);
       expect(await world.provider.getInstanceStatus("order-1")).toMatchObject({
@@ -520,17 +521,17 @@ describe("a ControlledProvider", () => {
       ack.release();
       await world.clock.advance(60_000);
 
-      await world.runtime(registered);
+      await world.start(registered);
       expect(await world.ending("order-1")).toEqual({ status: "Completed", output: "8" });
       expect((await world.eventTypes("order-1")).filter((type) => type === "ActivityScheduled")).toHaveLength(1);
     },
   );
 
   test("shows that a turn whose reply was lost is not taken twice", async () => {
-    await using world = new World();
+    await using world = await TestWorld.open();
     const provider = new ControlledProvider(world.provider, { clock: world.clock });
     provider.failAfter("ackOrchestrationItem");
-    await world.runtime({ provider, ...registered });
+    await world.start({ provider, ...registered });
     await world.client.start(doubled, { instanceId: "order-1", input: 4 });
 
     expect(await world.ending("order-1")).toEqual({ status: "Completed", output: "8" });
@@ -596,17 +597,17 @@ describe("the seeds", () => {
   });
 
   test("wait for a history, and are woken by the store where it can", async () => {
-    await using world = new World();
-    await world.runtime(registered);
+    await using world = await TestWorld.open();
+    await world.start(registered);
     const wanted = waitForHistory(world.provider, "order-1", (history) => history.length === 2, { clock: world.clock });
     await world.client.start(onSignal, { instanceId: "order-1" });
-    expect((await world.settled(wanted)).map(({ type }) => type)).toEqual([
+    expect((await world.settle(wanted)).map(({ type }) => type)).toEqual([
       "OrchestrationStarted",
       "ExternalSubscribed",
     ]);
 
     const never = waitForHistory(world.provider, "order-1", () => false, { clock: world.clock, timeoutMs: 3_000 });
-    await expect(world.settled(never)).rejects.toMatchObject({ code: "DUROXIDE_TIMEOUT" });
+    await expect(world.settle(never)).rejects.toMatchObject({ code: "DUROXIDE_TIMEOUT" });
     const misspelled = { timeout: 1 } as object;
     await expect(waitForHistory(world.provider, "order-1", () => true, misspelled)).rejects.toThrow(/'timeoutMs'/);
   });

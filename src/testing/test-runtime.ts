@@ -1,0 +1,162 @@
+// testing/test-runtime.ts — a runtime that a test can stop, kill and start again.
+
+import type { Clock } from "../clock.js";
+import { InvalidOptionsError, MisuseError } from "../errors.js";
+import type { Fact, Observer } from "../observer.js";
+import { checkOptions, integerBetween, isString, oneOf } from "../options.js";
+import type { Provider } from "../provider/provider.js";
+import type { Metrics } from "../runtime/metrics.js";
+import { Runtime, type RuntimeStart, type ShutdownOutcome } from "../runtime/runtime.js";
+import {
+  CRASH_POINTS,
+  type CrashOptions,
+  type CrashPoint,
+  LONGEST_POLL_MS,
+  MortalClock,
+  MortalProvider,
+} from "./mortality.js";
+
+/** What a test runtime runs, and how: as `Runtime.start`, but the store and the time are the world's. */
+export interface TestRuntimeStart extends Omit<RuntimeStart, "provider" | "clock" | "newId"> {
+  /** In front of the world's store: a wrapper that fails, counts or holds calls. @default the world's store itself */
+  readonly provider?: Provider;
+}
+
+/** What a world gives to each of its runtimes. */
+export interface RuntimeSurroundings {
+  readonly provider: Provider;
+  readonly clock: Clock;
+  readonly newId: () => string;
+  readonly observer: Observer;
+  /** Lets time pass until the promise settles. */
+  readonly settle: <T>(promise: Promise<T>) => Promise<T>;
+}
+
+interface Life {
+  readonly runtime: Runtime;
+  readonly provider: MortalProvider;
+  readonly clock: MortalClock;
+}
+
+/** Long, so that an idle world passes through years in a few steps. */
+const TEST_DEFAULTS = Object.freeze({
+  longPollTimeoutMs: LONGEST_POLL_MS,
+  sessionCleanupIntervalMs: 86_400_000,
+});
+
+const CRASH_CHECKS = { nth: integerBetween(1, 1_000_000_000), instanceId: isString, activity: isString };
+
+/**
+ * One worker process of a `TestWorld`: a real `Runtime` that can be killed as `kill -9` would, at any moment or at a chosen
+ * point, and started again. `TestWorld.start` makes one.
+ */
+export class TestRuntime implements AsyncDisposable {
+  readonly #surroundings: RuntimeSurroundings;
+  #start: TestRuntimeStart;
+  #life: Life | null = null;
+  readonly #dead: Life[] = [];
+
+  /** Made by `TestWorld.start`. */
+  constructor(surroundings: RuntimeSurroundings, start: TestRuntimeStart) {
+    this.#surroundings = surroundings;
+    this.#start = start;
+  }
+
+  /** The runtime itself. @throws DUROXIDE_MISUSE while it is stopped or dead */
+  get runtime(): Runtime {
+    return this.#living("runtime").runtime;
+  }
+
+  /** Counts since the last start. @throws DUROXIDE_MISUSE while it is stopped or dead */
+  get metrics(): Metrics {
+    return this.#living("metrics").runtime.metrics;
+  }
+
+  /** Whether it takes work now. */
+  get isRunning(): boolean {
+    return this.#life !== null && !this.#life.provider.isDead;
+  }
+
+  /**
+   * Dies on the spot: nothing more is committed, nothing is given back, and its locks stay until they lapse. What an
+   * activity does meanwhile goes on, because no function can be killed, but nobody hears of it.
+   *
+   * @throws DUROXIDE_MISUSE while it is stopped or dead
+   */
+  kill(): void {
+    this.#living("kill").provider.die();
+  }
+
+  /**
+   * Dies when it comes to that point; resolves when that has happened. For `TestWorld.settle`.
+   *
+   * @throws DUROXIDE_INVALID_OPTIONS for a point or an option that does not exist
+   * @throws DUROXIDE_MISUSE while it is stopped or dead
+   * @example
+   * const crashed = runtime.crashAt("before-activity-commit", { activity: "Charge" });
+   * await world.client.start(checkout, { instanceId: "order-1" });
+   * await world.settle(crashed); // the card is charged, and nobody knows
+   * await runtime.restart();
+   */
+  crashAt(point: CrashPoint, options: CrashOptions = {}): Promise<void> {
+    const wrong = oneOf(...CRASH_POINTS)(point);
+    if (wrong !== null) throw new InvalidOptionsError(`TestRuntime.crashAt: the point ${wrong}.`);
+    checkOptions("TestRuntime.crashAt", options, CRASH_CHECKS);
+    return this.#living("crashAt").provider.trap(point, options);
+  }
+
+  /**
+   * Starts again, after `kill`, `crashAt` or `shutdown`; one that runs is killed first. Nothing of the former life is
+   * left but what is in the store. `changes`: what is deployed differently, such as other code.
+   *
+   * @throws as `Runtime.start`
+   */
+  async restart(changes: Partial<TestRuntimeStart> = {}): Promise<void> {
+    if (this.isRunning) this.kill();
+    this.#start = { ...this.#start, ...changes };
+    await this.begin();
+  }
+
+  /** Stops as a deployment would: see `Runtime.shutdown`. Time passes as long as it takes. */
+  async shutdown(options: { readonly graceMs?: number } = {}): Promise<ShutdownOutcome> {
+    const { runtime } = this.#living("shutdown");
+    const outcome = await this.#surroundings.settle(runtime.shutdown(options));
+    this.#life = null;
+    return outcome;
+  }
+
+  /** Ends it, dead or alive. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.isRunning) await this.shutdown({ graceMs: 0 });
+    if (this.#life !== null) this.#dead.push(this.#life);
+    this.#life = null;
+    for (const life of this.#dead.splice(0)) await this.#bury(life);
+  }
+
+  /** @internal What `TestWorld.start` and `restart` do. */
+  async begin(): Promise<void> {
+    if (this.#life !== null) this.#dead.push(this.#life);
+    this.#life = null;
+    const { provider: store, clock: time, newId, observer } = this.#surroundings;
+    const clock = new MortalClock(time);
+    const provider = new MortalProvider(this.#start.provider ?? store, () => clock.die());
+    const observers = [
+      (fact: Fact) => void (provider.isDead ? undefined : observer(fact)),
+      ...(this.#start.observers ?? []),
+    ];
+    const runtime = await Runtime.start({ ...TEST_DEFAULTS, ...this.#start, observers, provider, clock, newId });
+    this.#life = { runtime, provider, clock };
+  }
+
+  async #bury({ runtime, provider, clock }: Life): Promise<void> {
+    clock.bury();
+    const stopped = runtime.shutdown({ graceMs: 0 });
+    provider.bury();
+    await this.#surroundings.settle(stopped);
+  }
+
+  #living(what: string): Life {
+    if (this.#life !== null && this.isRunning) return this.#life;
+    throw new MisuseError(`TestRuntime.${what}: the runtime does not run. Call restart() first.`);
+  }
+}

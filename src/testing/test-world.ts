@@ -1,0 +1,217 @@
+// testing/test-world.ts — a store, a client and runtimes in virtual time: what tests of orchestrations play in.
+//
+//   W1. Time passes only in `settle`, `advance` and `run`, from timer to timer: three days take a millisecond.
+//   W2. Everything else is real: the same runtime, client and store as in production.
+//   W3. Whatever was started in a world ends with it.
+
+import { Client, type StartArguments } from "../client/client.js";
+import type { OrchestrationDefinition } from "../define.js";
+import { type Duration, durationMs } from "../duration.js";
+import { InvalidOptionsError, TimeoutError } from "../errors.js";
+import type { Event, EventType } from "../history/event.js";
+import type { Fact, FactType } from "../observer.js";
+import { checkOptions, integerBetween, isFunction } from "../options.js";
+import { isProvider } from "../provider/is-provider.js";
+import type { InstanceStatus, Provider } from "../provider/provider.js";
+import { MemoryProvider } from "../providers/memory/index.js";
+import { TestRuntime, type TestRuntimeStart } from "./test-runtime.js";
+import { StillPendingError, VirtualClock } from "./virtual-clock.js";
+
+/** What a store needs to live in virtual time: hand both to the provider's options. */
+export interface StoreTools {
+  readonly clock: VirtualClock;
+  /** Makes ids that are the same in every run of a test. */
+  readonly newId: () => string;
+}
+
+/** What a world is made of. */
+export interface TestWorldOptions {
+  /** Opens the store; the world closes it. @default a MemoryProvider */
+  readonly provider?: (tools: StoreTools) => Provider | Promise<Provider>;
+  /** When the world begins, in milliseconds since the epoch. @default 1_700_000_000_000 */
+  readonly startMs?: number;
+}
+
+/**
+ * A world of its own for a test: a store, a client, and as many runtimes as you start, in virtual time.
+ *
+ * @example
+ * await using world = await TestWorld.open();
+ * await world.start({ orchestrations: [reminder], activities: [sendMail] });
+ * const sent = await world.run(reminder, { input: { inDays: 3 } }); // three days pass in a millisecond
+ */
+export class TestWorld implements AsyncDisposable {
+  readonly clock: VirtualClock;
+  /** The store. Wrap it to make it misbehave: `world.start({ provider: new FailingProvider(world.provider) })`. */
+  readonly provider: Provider;
+  readonly client: Client;
+  /** Everything that the runtimes told, in order. */
+  readonly facts: Fact[] = [];
+  readonly #runtimes: TestRuntime[] = [];
+  readonly #newId = counter("id");
+  #turns = 0;
+
+  private constructor(clock: VirtualClock, provider: Provider) {
+    this.clock = clock;
+    this.provider = provider;
+    this.client = new Client(provider, { clock, newId: counter("instance"), recheckIntervalMs: DAY_MS });
+  }
+
+  /** @throws DUROXIDE_INVALID_OPTIONS for an option that is unknown, or a store that is none */
+  static async open(options: TestWorldOptions = {}): Promise<TestWorld> {
+    checkOptions("TestWorld.open", options, WORLD_CHECKS);
+    const clock = new VirtualClock(options.startMs);
+    const tools = { clock, newId: counter("token") };
+    const provider = await (options.provider?.(tools) ?? new MemoryProvider(tools));
+    const wrong = isProvider(provider);
+    if (wrong !== null) throw new InvalidOptionsError(`TestWorld.open: what option 'provider' opens ${wrong}.`);
+    return new TestWorld(clock, provider);
+  }
+
+  /**
+   * Starts a runtime in this world. Start several to see how they share the work.
+   *
+   * @throws as `Runtime.start`
+   */
+  async start(start: TestRuntimeStart = {}): Promise<TestRuntime> {
+    const runtime = new TestRuntime(
+      {
+        provider: this.provider,
+        clock: this.clock,
+        newId: this.#newId,
+        observer: (fact) => this.#note(fact),
+        settle: (promise) => this.clock.run(promise),
+      },
+      start,
+    );
+    await runtime.begin();
+    this.#runtimes.push(runtime);
+    return runtime;
+  }
+
+  /**
+   * Lets time pass until the promise settles, and answers as it does.
+   *
+   * @throws DUROXIDE_TIMEOUT if it never does; the message names what the instances of this world wait for
+   * @example
+   * const handle = await world.client.start(checkout, { instanceId: "order-1" });
+   * const receipt = await world.settle(handle.result());
+   */
+  async settle<T>(promise: PromiseLike<T>): Promise<T> {
+    for (;;) {
+      const turns = this.#turns;
+      try {
+        return await this.clock.run(promise, { maxSteps: STEPS_WITHOUT_A_TURN });
+      } catch (error) {
+        if (!(error instanceof StillPendingError)) throw error;
+        if (this.#turns === turns) throw new TimeoutError(`${error.message} ${await this.#whatIsWaitedFor()}`);
+      }
+    }
+  }
+
+  /** Lets that much time pass, and everything that falls due in it happen. */
+  async advance(duration: Duration): Promise<void> {
+    await this.clock.advance(durationMs(duration, "TestWorld.advance"));
+  }
+
+  /** Lets everything happen that needs no time. */
+  async rest(): Promise<void> {
+    await this.clock.advance(0);
+  }
+
+  /**
+   * Starts an orchestration, lets time pass until it has ended, and answers with what it returned.
+   *
+   * @throws DUROXIDE_ORCHESTRATION_FAILED if it failed
+   * @throws DUROXIDE_TIMEOUT if it never ends
+   */
+  async run<I, O>(orchestration: OrchestrationDefinition<I, O>, ...options: StartArguments<I>): Promise<O> {
+    const handle = await this.client.start(orchestration, ...options);
+    return this.settle(handle.result());
+  }
+
+  /** How the instance ended, as the store has it. Lets time pass until it has. */
+  async ending(instanceId: string): Promise<{ readonly status: string; readonly output: string | null }> {
+    await this.settle(this.client.waitForOrchestration(instanceId));
+    const { status, output } = (await this.provider.getInstanceStatus(instanceId)) as InstanceStatus;
+    return { status, output };
+  }
+
+  /** The events of an execution, by default of the first. */
+  async history(instanceId: string, executionId = 1): Promise<readonly Event[]> {
+    return this.client.readHistory(instanceId, executionId);
+  }
+
+  /** The kinds of its events, in order. */
+  async eventTypes(instanceId: string, executionId = 1): Promise<EventType[]> {
+    return (await this.history(instanceId, executionId)).map((event) => event.type);
+  }
+
+  /** All facts of a kind that the runtimes told. */
+  factsOf<T extends FactType>(type: T): Extract<Fact, { type: T }>[] {
+    return this.facts.filter((fact): fact is Extract<Fact, { type: T }> => fact.type === type);
+  }
+
+  /** Ends the runtimes, dead or alive, and closes the store. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const runtime of this.#runtimes) await runtime[Symbol.asyncDispose]();
+    await this.provider[Symbol.asyncDispose]();
+  }
+
+  #note(fact: Fact): void {
+    this.facts.push(fact);
+    if (fact.type === "turn-committed") this.#turns += 1;
+  }
+
+  async #whatIsWaitedFor(): Promise<string> {
+    const running = (await this.provider.admin?.listInstancesByStatus("Running")) ?? [];
+    if (running.length === 0) return "No instance is running.";
+    const waits = await Promise.all(running.slice(0, SHOWN_INSTANCES).map((instance) => this.#waitsOf(instance)));
+    return `Running: ${waits.join("; ")}.`;
+  }
+
+  async #waitsOf(instanceId: string): Promise<string> {
+    const open = new Map<number, string>();
+    for (const event of await this.provider.read(instanceId)) {
+      const wait = waitOf(event);
+      if (wait !== null) open.set(event.eventId, wait);
+      else if (event.sourceEventId !== null) open.delete(event.sourceEventId);
+    }
+    const waits = [...open.values()];
+    return `'${instanceId}' waits for ${waits.length === 0 ? "its next turn" : waits.join(", ")}`;
+  }
+}
+
+/** So that an idle world passes through years in a few steps. */
+const DAY_MS = 86_400_000;
+/** Renewals of locks and looks into empty queues: after so many of them nothing else is to be expected. */
+const STEPS_WITHOUT_A_TURN = 10_000;
+/** Enough to see what is the matter. */
+const SHOWN_INSTANCES = 5;
+
+const WORLD_CHECKS = { provider: isFunction, startMs: integerBetween(0, Number.MAX_SAFE_INTEGER) };
+
+function waitOf(event: Event): string | null {
+  switch (event.type) {
+    case "ActivityScheduled":
+      return `activity '${event.name}'`;
+    case "TimerCreated":
+      return "a timer";
+    case "SubOrchestrationScheduled":
+      return `sub-orchestration '${event.name}'`;
+    case "ExternalSubscribed":
+      return `event '${event.name}'`;
+    case "ExternalSubscribedPersistent":
+      return `a message in '${event.name}'`;
+    default:
+      return null;
+  }
+}
+
+function counter(prefix: string): () => string {
+  let count = 0;
+  return () => {
+    count += 1;
+    return `${prefix}-${count}`;
+  };
+}
