@@ -1,22 +1,22 @@
-// test/system/bad-input-world.ts — a store in virtual time, with a client and a runtime, and how refusals are looked at.
+// test/system/bad-input-world.ts — a world with a control orchestration, and how refusals are looked at.
 
 import { expect, onTestFinished } from "vitest";
-import { Client } from "../../src/client/client.js";
-import type { Clock } from "../../src/clock.js";
+import type { Client } from "../../src/client/client.js";
 import { activity, orchestration } from "../../src/define.js";
 import { DuroxideError, type ErrorCode } from "../../src/errors.js";
 import type { Provider } from "../../src/provider/provider.js";
-import { MemoryProvider } from "../../src/providers/memory/index.js";
-import { SqliteProvider } from "../../src/providers/sqlite/index.js";
-import { Runtime, type RuntimeStart } from "../../src/runtime/runtime.js";
-import { VirtualClock } from "../../src/testing/virtual-clock.js";
+import type { Runtime } from "../../src/runtime/runtime.js";
+import type { TestRuntimeStart } from "../../src/testing/test-runtime.js";
+import type { TestWorld } from "../../src/testing/test-world.js";
+import type { VirtualClock } from "../../src/testing/virtual-clock.js";
+import { STORES as ALL_STORES, type Store } from "../behaviours/stores.js";
 
-export type OpenStore = (clock: Clock) => Promise<Provider>;
+export type OpenStore = Store["world"];
 
-export const STORES: readonly (readonly [name: string, open: OpenStore])[] = [
-  ["memory", async (clock) => new MemoryProvider({ clock })],
-  ["SQLite", (clock) => SqliteProvider.open(":memory:", { clock })],
-];
+export const STORES: readonly (readonly [name: string, open: OpenStore])[] = ALL_STORES.map(({ name, world }) => [
+  name,
+  world,
+]);
 
 export const echo = activity("Echo", async (_ctx, value: unknown) => value);
 const control = orchestration("Control", async (ctx, word: string) => ctx.scheduleActivity(echo, word));
@@ -25,38 +25,35 @@ export class World {
   readonly clock: VirtualClock;
   readonly provider: Provider;
   readonly client: Client;
+  readonly #world: TestWorld;
 
   static async open(open: OpenStore): Promise<World> {
-    const clock = new VirtualClock();
-    const world = new World(clock, await open(clock));
-    onTestFinished(() => world.provider[Symbol.asyncDispose]());
-    return world;
+    const world = await open();
+    onTestFinished(() => world[Symbol.asyncDispose]());
+    return new World(world);
   }
 
-  private constructor(clock: VirtualClock, provider: Provider) {
-    this.clock = clock;
-    this.provider = provider;
-    this.client = new Client(provider, { clock });
+  private constructor(world: TestWorld) {
+    this.#world = world;
+    this.clock = world.clock;
+    this.provider = world.provider;
+    this.client = world.client;
   }
 
   /** A runtime that knows the control orchestration and what else is given. */
-  async run(given: Partial<RuntimeStart> = {}): Promise<Runtime> {
+  async run(given: TestRuntimeStart = {}): Promise<Runtime> {
     const { orchestrations = [], activities = [], ...options } = given;
-    const runtime = await Runtime.start({
-      provider: this.provider,
-      clock: this.clock,
-      longPollTimeoutMs: 3_600_000,
+    const { runtime } = await this.#world.start({
       orchestrations: [control, ...orchestrations],
       activities: [echo, ...activities],
       ...options,
     });
-    onTestFinished(async () => void (await this.clock.run(runtime.shutdown({ graceMs: 0 }))));
     return runtime;
   }
 
   /** Lets time pass until the promise settles. */
   settled<T>(promise: PromiseLike<T>): Promise<T> {
-    return this.clock.run(promise);
+    return this.#world.settle(promise);
   }
 
   /** No message waits for anybody. */

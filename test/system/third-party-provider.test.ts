@@ -1,26 +1,20 @@
 // A provider that lives in a folder of its own, knows only the published package, and is tested by a runner of its own.
 
-import { execFile } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
-import { promisify } from "node:util";
 import { expect, onTestFinished, test } from "vitest";
+import { isSource, packAsBuilt, ROOT, run, TSC, unpack } from "../package/packing.js";
 
-const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const EXAMPLE = join(ROOT, "examples/json-file-provider");
-const run = promisify(execFile);
 
 test("a third-party provider compiles against the packed package and passes the suite under node:test", async () => {
   const folder = mkdtempSync(join(tmpdir(), "duroxide-third-party-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  const isSource = (path: string) => !/[\\/](node_modules|out)$/.test(path);
   cpSync(EXAMPLE, folder, { recursive: true, filter: isSource });
   await unpackInto(join(folder, "node_modules"));
 
-  const tsc = join(ROOT, "node_modules/typescript/bin/tsc");
-  await run(process.execPath, [tsc, "-p", folder]);
+  await run(process.execPath, [TSC, "-p", folder]);
   const files = ["out/json-file-provider.test.js", "out/survives.test.js"];
   // Not a part of this run: `node --test` would otherwise report to its parent instead of saying it.
   const { NODE_TEST_CONTEXT: _, ...env } = process.env;
@@ -36,10 +30,7 @@ test("a third-party provider compiles against the packed package and passes the 
 
 /** What `npm install` would put there, without asking a registry. */
 async function unpackInto(modules: string): Promise<void> {
-  mkdirSync(join(modules, "duroxide-ts"), { recursive: true });
-  const pack = ["pack", "--ignore-scripts", "--json", "--pack-destination", modules];
-  const { stdout } = await run("npm", pack, { cwd: ROOT, shell: process.platform === "win32" });
-  const [{ filename }] = JSON.parse(stdout) as [{ readonly filename: string }];
-  await run("tar", ["-xzf", join(modules, filename), "-C", join(modules, "duroxide-ts"), "--strip-components=1"]);
+  mkdirSync(modules);
+  await unpack(await packAsBuilt(modules), join(modules, "duroxide-ts"));
   for (const name of ["@types", "undici-types"]) symlinkSync(join(ROOT, "node_modules", name), join(modules, name));
 }
