@@ -35,6 +35,8 @@ export type Fact =
       readonly providerName: string;
       readonly providerVersion: string;
       readonly engineVersion: string;
+      /** Of which engines it takes the histories. */
+      readonly replayVersions: { readonly min: string; readonly max: string };
     }
   | { readonly type: "runtime-stopped"; readonly runtimeId: string; readonly outcome: "drained" | "forced" }
   | {

@@ -194,6 +194,7 @@ function fieldsOf(fact: Fact): LogFields {
         provider: fact.providerName,
         provider_version: fact.providerVersion,
         engine_version: fact.engineVersion,
+        replay_versions: `${fact.replayVersions.min} to ${fact.replayVersions.max}`,
       };
     case "runtime-stopped":
       return { runtime_id: fact.runtimeId, outcome: fact.outcome };

@@ -21,6 +21,7 @@ import { Metrics } from "./metrics.js";
 import { type ResolvedRuntimeOptions, type RuntimeOptions, resolveRuntimeOptions } from "./options.js";
 import { OrchestrationDispatcher } from "./orchestration-dispatcher.js";
 import { CONTENTS_CHECKS, Registry } from "./registry.js";
+import { formatSemVer } from "./semver.js";
 import type { RuntimeServices } from "./services.js";
 import { systemActivities } from "./system-activities.js";
 import { WorkerDispatcher } from "./worker-dispatcher.js";
@@ -147,13 +148,15 @@ export class Runtime implements AsyncDisposable {
   }
 
   #begin(): void {
-    const { emit, provider } = this.#services;
+    const { emit, provider, options } = this.#services;
+    const { min, max } = options.supportedReplayVersions;
     emit({
       type: "runtime-started",
       runtimeId: this.id,
       providerName: provider.name,
       providerVersion: provider.version,
       engineVersion: ENGINE_VERSION,
+      replayVersions: { min: formatSemVer(min), max: formatSemVer(max) },
     });
     this.#orchestrations.start();
     this.#workers.start();

@@ -1,6 +1,7 @@
 // testing/test-world.ts — a store, a client and runtimes in virtual time: what tests of orchestrations play in.
 //
-//   W1. Time passes only in `settle`, `advance` and `run`, from timer to timer: three days take a millisecond.
+//   W1. Time passes only in `settle`, `advance` and `run`, from timer to timer: three days take a millisecond. It waits a
+//       little for activities that do something real.
 //   W2. Everything else is real: the same runtime, client and store as in production.
 //   W3. Whatever was started in a world ends with it.
 
@@ -14,8 +15,9 @@ import { checkOptions, integerBetween, isFunction } from "../options.js";
 import { isProvider } from "../provider/is-provider.js";
 import type { InstanceStatus, Provider } from "../provider/provider.js";
 import { MemoryProvider } from "../providers/memory/index.js";
+import { PatientClock } from "./patient-clock.js";
 import { TestRuntime, type TestRuntimeStart } from "./test-runtime.js";
-import { StillPendingError, VirtualClock } from "./virtual-clock.js";
+import { StillPendingError, type VirtualClock } from "./virtual-clock.js";
 
 /** What a store needs to live in virtual time: hand both to the provider's options. */
 export interface StoreTools {
@@ -30,6 +32,11 @@ export interface TestWorldOptions {
   readonly provider?: (tools: StoreTools) => Provider | Promise<Provider>;
   /** When the world begins, in milliseconds since the epoch. @default 1_700_000_000_000 */
   readonly startMs?: number;
+  /**
+   * How many real milliseconds each run of an activity gets before virtual time moves on without it. For activities that
+   * do real I/O, give more than they take; where all are mocked, 0 is fastest. @default 100
+   */
+  readonly patienceMs?: number;
 }
 
 /**
@@ -49,10 +56,12 @@ export class TestWorld implements AsyncDisposable {
   readonly facts: Fact[] = [];
   readonly #runtimes: TestRuntime[] = [];
   readonly #newId = counter("id");
+  readonly #patience: PatientClock;
   #turns = 0;
 
-  private constructor(clock: VirtualClock, provider: Provider) {
+  private constructor(clock: PatientClock, provider: Provider) {
     this.clock = clock;
+    this.#patience = clock;
     this.provider = provider;
     this.client = new Client(provider, { clock, newId: counter("instance"), recheckIntervalMs: DAY_MS });
   }
@@ -60,7 +69,7 @@ export class TestWorld implements AsyncDisposable {
   /** @throws DUROXIDE_INVALID_OPTIONS for an option that is unknown, or a store that is none */
   static async open(options: TestWorldOptions = {}): Promise<TestWorld> {
     checkOptions("TestWorld.open", options, WORLD_CHECKS);
-    const clock = new VirtualClock(options.startMs);
+    const clock = new PatientClock(options.startMs, options.patienceMs ?? DEFAULT_PATIENCE_MS);
     const tools = { clock, newId: counter("token") };
     const provider = await (options.provider?.(tools) ?? new MemoryProvider(tools));
     const wrong = isProvider(provider);
@@ -160,10 +169,12 @@ export class TestWorld implements AsyncDisposable {
 
   #note(fact: Fact): void {
     this.facts.push(fact);
+    this.#patience.note(fact);
     if (fact.type === "turn-committed") this.#turns += 1;
   }
 
   async #whatIsWaitedFor(): Promise<string> {
+    if (!this.#runtimes.some(({ isRunning }) => isRunning)) return "No runtime is running in this world: start one.";
     const running = (await this.provider.admin?.listInstancesByStatus("Running")) ?? [];
     if (running.length === 0) return "No instance is running.";
     const waits = await Promise.all(running.slice(0, SHOWN_INSTANCES).map((instance) => this.#waitsOf(instance)));
@@ -189,7 +200,14 @@ const STEPS_WITHOUT_A_TURN = 10_000;
 /** Enough to see what is the matter. */
 const SHOWN_INSTANCES = 5;
 
-const WORLD_CHECKS = { provider: isFunction, startMs: integerBetween(0, Number.MAX_SAFE_INTEGER) };
+/** Enough for a query or a call on the own machine, and not noticed where an activity hangs on purpose. */
+const DEFAULT_PATIENCE_MS = 100;
+
+const WORLD_CHECKS = {
+  provider: isFunction,
+  startMs: integerBetween(0, Number.MAX_SAFE_INTEGER),
+  patienceMs: integerBetween(0, 3_600_000),
+};
 
 function waitOf(event: Event): string | null {
   switch (event.type) {

@@ -11,12 +11,14 @@ interface VirtualTimer {
 
 /** Far more than any test needs, and a second or two for a computer. */
 const MAX_STEPS = 100_000;
+/** Rounds of the event loop that everything woken gets before time moves on. */
+const SETTLE_ROUNDS = 12;
 
 /**
  * A clock for tests. Hand it to the provider and the runtime, then move it: `advance` by a while, or `run` until a promise
  * settles. `TestWorld` does all that for you.
  *
- * Time does not wait for real I/O: what an activity awaits from outside may come days too late. Mock it.
+ * Time does not wait for real I/O: what somebody awaits from outside may come days too late.
  *
  * @example
  * const clock = new VirtualClock();
@@ -51,13 +53,13 @@ export class VirtualClock implements Clock {
   /** Moves time forward, fires what falls due on the way in order, and lets everything woken run to rest. */
   async advance(ms: number): Promise<void> {
     const target = this.#now + ms;
-    await settle();
+    await this.rested();
     for (let next = this.#next(); next !== null && next.at <= target; next = this.#next()) {
       this.#fire(next);
-      await settle();
+      await this.rested();
     }
     this.#now = Math.max(this.#now, target);
-    await settle();
+    await this.rested();
   }
 
   /**
@@ -75,13 +77,20 @@ export class VirtualClock implements Clock {
     });
     result.catch(() => {});
     for (;;) {
-      await settle(() => isSettled);
+      await this.rested(() => isSettled);
       if (isSettled) return result;
       const next = this.#next();
       if (next === null) continue;
       if (steps === maxSteps) throw stillPending(steps, this.#now - startedAt);
       steps += 1;
       this.#fire(next);
+    }
+  }
+
+  /** Resolves when everything that was woken has come to rest, or earlier if `isDone` says so: then time may pass. */
+  protected async rested(isDone: () => boolean = () => false): Promise<void> {
+    for (let round = 0; round < SETTLE_ROUNDS && !isDone(); round += 1) {
+      await new Promise<void>((resolve) => setImmediate(resolve));
     }
   }
 
@@ -108,13 +117,4 @@ function stillPending(steps: number, passedMs: number): StillPendingError {
   return new StillPendingError(
     `The promise is still pending after ${steps} timers and ${hours} hours of virtual time: nothing that time brings settles it.`,
   );
-}
-
-/** Rounds of the event loop that everything woken gets before time moves on. */
-const SETTLE_ROUNDS = 12;
-
-async function settle(isDone: () => boolean = () => false): Promise<void> {
-  for (let round = 0; round < SETTLE_ROUNDS && !isDone(); round += 1) {
-    await new Promise<void>((resolve) => setImmediate(resolve));
-  }
 }

@@ -59,6 +59,7 @@ export const STORES: readonly Store[] = Object.entries(OPENERS).map(([name, open
   name,
   world: ({ hasBrokenHistories = false } = {}) =>
     TestWorld.open({
+      patienceMs: 0,
       provider: hasBrokenHistories ? open : async (tools) => new InspectedProvider(await open(tools)),
     }),
 }));

@@ -1,7 +1,10 @@
-import { describe, expect, test } from "vitest";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { activity, orchestration } from "../../src/define.js";
 import { mockActivity } from "../../src/testing/mock-activity.js";
 import { CRASH_POINTS } from "../../src/testing/mortality.js";
+import { TestWorld } from "../../src/testing/test-world.js";
 import { onEveryStore } from "../behaviours/stores.js";
 
 const charge = activity("Charge", async (): Promise<string> => {
@@ -65,5 +68,40 @@ onEveryStore((store) => {
         ]);
       },
     );
+  });
+});
+
+describe("virtual time", () => {
+  test("waits for an activity that asks a real server", async () => {
+    const server = createServer((_request, response) => void setImmediate(() => response.end("paid")));
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    onTestFinished(() => void server.close());
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const asks = activity("Ask", async () => (await fetch(url)).text());
+    const patient = orchestration("Patient", async (ctx) => {
+      const first = await ctx.race({ answer: ctx.scheduleActivity(asks), late: ctx.scheduleTimer("1s") });
+      return first.winner;
+    });
+    await using world = await TestWorld.open({ patienceMs: 10_000 });
+    await world.start({ orchestrations: [patient], activities: [asks] });
+
+    expect(await world.run(patient)).toBe("answer");
+  });
+
+  test("goes on without an activity that hangs", async () => {
+    const hangs = activity("Hang", () => new Promise<string>(() => {}));
+    const impatient = orchestration("Impatient", async (ctx) => {
+      const first = await ctx.race({ answer: ctx.scheduleActivity(hangs), late: ctx.scheduleTimer("1h") });
+      return first.winner;
+    });
+    await using world = await TestWorld.open();
+    await world.start({ orchestrations: [impatient], activities: [hangs] });
+
+    expect(await world.run(impatient)).toBe("late");
+  });
+
+  test("tells that nobody is there who could do the work", async () => {
+    await using world = await TestWorld.open();
+    await expect(world.run(waits)).rejects.toThrow("No runtime is running in this world: start one.");
   });
 });
