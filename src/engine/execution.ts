@@ -55,7 +55,7 @@ const DELIVERIES_PER_SLICE = 1_000;
 /** System calls answered within one turn; further ones go through a worker, so that no turn is endless. */
 const INLINE_CALLS_PER_TURN = 1_000;
 
-const FOREIGN_AWAIT =
+export const FOREIGN_AWAIT =
   "the orchestration awaits something that is not durable. Only what ctx returns may be awaited: " +
   "put I/O in an activity, use ctx.scheduleTimer instead of setTimeout, ctx.waitForEvent instead of a callback";
 
@@ -122,6 +122,12 @@ export class Execution implements SlotHost {
 
   get isReplaying(): boolean {
     return this.#isReplaying;
+  }
+
+  /** What code awaits and has not got, oldest first. */
+  get awaited(): readonly Slot[] {
+    const open = [...this.#open.values(), ...this.#openWaits.values()];
+    return open.filter((slot) => slot.isListened && !slot.isSettled).sort((a, b) => a.scheduleId! - b.scheduleId!);
   }
 
   /** The time of this turn. */
@@ -267,6 +273,7 @@ export class Execution implements SlotHost {
   /** A recorded decision: the code's next request must be the same. */
   async #match(event: Event): Promise<void> {
     const next = this.#unbound.shift();
+    this.#init.onMatch?.(next?.action, event);
     assertMatches(next?.action, event);
     if (next?.slot) this.#bind(next.slot, event);
     if (this.#unbound.length === 0) await this.#deliverReady(); // X3

@@ -3,7 +3,7 @@
 //   M1. Requests match in order, kind by kind; a mismatch names both sides and the event id.
 //   M2. Not compared: fire times (history's stays), the status text, timestamps, requested versions.
 
-import type { Event } from "../history/event.js";
+import type { Event, EventPayload } from "../history/event.js";
 import { type Action, AUTO_CHILD_PREFIX } from "./action.js";
 import { NondeterminismError } from "./nondeterminism.js";
 
@@ -19,7 +19,7 @@ export function assertMatches(action: Action | undefined, event: Event): void {
 }
 
 /** Null: the same. Otherwise the name of what differs; empty when the kinds do. */
-function compare(action: Action, event: Event): string | null {
+export function compare(action: Action, event: Event): string | null {
   switch (event.type) {
     case "ActivityScheduled":
       if (action.type !== "CallActivity") return "";
@@ -96,8 +96,12 @@ export function describeAction(action: Action): string {
   return `${type}${describeFields(fields)}`;
 }
 
-function describeEvent(event: Event): string {
-  const { type, eventId, sourceEventId, instanceId, executionId, timestampMs, duroxideVersion, ...fields } = event;
+export function describeEvent(event: Event): string {
+  const { eventId, sourceEventId, instanceId, executionId, timestampMs, duroxideVersion, ...payload } = event;
+  return describePayload(payload);
+}
+
+export function describePayload({ type, ...fields }: EventPayload): string {
   return `${type}${describeFields(fields)}`;
 }
 

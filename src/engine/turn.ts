@@ -4,6 +4,7 @@ import type { ErrorDetails } from "../history/error-details.js";
 import type { CarriedEvent, Event, EventOf } from "../history/event.js";
 import type { KvEntry } from "../history/kv-entry.js";
 import type { OrchestratorItem } from "../history/work-item.js";
+import type { Action } from "./action.js";
 import type { OrchestrationContext } from "./orchestration-context.js";
 
 /** User code as the engine sees it: text in, text out; a throw is a failure. */
@@ -26,6 +27,8 @@ export interface ExecutionInit {
   readonly trace: (level: TraceLevel, message: string) => void;
   /** Code went on between two turns. Told at most once: the next turn, whatever it is for, fails the execution. */
   readonly onForeignAwait?: (message: string) => void;
+  /** For replay checks: told what code asks for where history records this decision. A throw ends the turn. */
+  readonly onMatch?: (action: Action | undefined, recorded: Event) => void;
 }
 
 export type StartedPayload = Omit<

@@ -7,7 +7,7 @@ export { CodecError, ProviderError } from "../errors.js";
 export { decodeEvent, decodeWorkItem, encodeEvent, encodeWorkItem } from "../history/codec.js";
 export type { ErrorDetails } from "../history/error-details.js";
 export type { Event, EventOf, EventPayload, EventType } from "../history/event.js";
-export type { ActivityExecute, OrchestratorItem, WorkItem } from "../history/work-item.js";
+export type * from "../history/work-item.js";
 export { isStartLike, targetInstance } from "../history/work-item.js";
 export type * from "./admin.js";
 export { completeAdmin, type HistoryReader } from "./kit/complete-admin.js";

@@ -6,6 +6,7 @@
 import type { Client } from "../client/client.js";
 import type { ActivityDefinition } from "../define.js";
 import { keepRejections } from "../engine/rejection-guard.js";
+import { isInlineCall } from "../engine/system-calls.js";
 import { messageOf } from "../errors.js";
 import { activityFailed } from "../history/error-details.js";
 import { decodePayload, encodePayload } from "../history/payload.js";
@@ -27,7 +28,8 @@ export async function callActivity(
     const input = await validateAsync(definition.input, decodePayload(item.input), `input of ${what}`);
     const output = await keepRejections(instance, () => definition.run(context, input)); // C2
     await validateAsync(definition.output, output, `output of ${what}`);
-    const result = encodePayload(output, `output of ${what}`);
+    // Times and guids are bare text, whoever answers: so the turns write them, and so the reference reads them.
+    const result = isInlineCall(item.name) ? String(output) : encodePayload(output, `output of ${what}`);
     return { type: "ActivityCompleted", instance, executionId, id, result };
   } catch (error) {
     return { type: "ActivityFailed", instance, executionId, id, details: activityFailed(messageOf(error)) };

@@ -22,9 +22,13 @@ export interface LockRenewal<T> {
 /** How long before a retry of a renewal that failed for a passing reason. */
 const RETRY_AFTER_MS = 200;
 
-/** Half the lock's life, or earlier if the buffer asks for it; never as late as its end. */
+/** A buffer as long as the lock itself, or longer, asks for no more than this many renewals in the life of a lock. */
+const MOST_RENEWALS = 10;
+
+/** Half the lock's life, or earlier if the buffer asks for it; never as late as its end, and never all the time. */
 export function renewalIntervalMs(lockTimeoutMs: number, renewalBufferMs: number): number {
-  return Math.max(1, Math.floor(Math.min(lockTimeoutMs / 2, Math.max(lockTimeoutMs - renewalBufferMs, 1))));
+  const asked = Math.max(lockTimeoutMs - renewalBufferMs, lockTimeoutMs / MOST_RENEWALS);
+  return Math.max(1, Math.floor(Math.min(lockTimeoutMs / 2, asked)));
 }
 
 /** Starts renewing. Returns the way to stop. */

@@ -64,7 +64,7 @@ export class MetricCatalogue {
   );
   readonly orchestrationPoison = new Counter(
     "duroxide_orchestration_poison_total",
-    "Instances failed because their messages or history could not be processed.",
+    "Executions failed because messages, an activity or the history could not be processed.",
     [],
   );
   readonly limitViolations = new Counter(

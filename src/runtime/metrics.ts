@@ -80,9 +80,6 @@ export class Metrics {
         return this.#orchestrationEnded(fact);
       case "suborchestration-ended":
         return this.#suborchestrationEnded(fact);
-      case "orchestration-poisoned":
-        this.#counts.orchestrationPoison += 1;
-        return this.#families.orchestrationPoison.add([]);
       case "activity-ended":
         return this.#activityEnded(fact);
       case "activity-unregistered":
@@ -100,6 +97,7 @@ export class Metrics {
       case "turn-abandoned":
       case "turn-lock-lost":
       case "messages-dropped":
+      case "orchestration-poisoned": // M1: its failure is told beside it.
       case "activity-started":
       case "activity-detached":
       case "trace":
@@ -161,6 +159,8 @@ export class Metrics {
         if (details.kind === "LimitExceeded") families.limitViolations.add([details.resource]);
         return;
       case "poison":
+        this.#counts.orchestrationPoison += 1;
+        return families.orchestrationPoison.add([]);
       case undefined:
         return;
       default:

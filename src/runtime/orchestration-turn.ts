@@ -24,13 +24,13 @@ import type {
 import { ExecutionLedger } from "./execution-ledger.js";
 import { type ExecutionStart, startedPayload } from "./execution-start.js";
 import { failedTurn } from "./failed-turn.js";
-import { answerKvReads } from "./kv-reads.js";
 import { classifyBatch, type MessageBatch } from "./message-batch.js";
 import { answerCollisions, routeToParent } from "./parent-route.js";
 import { corruptHistoryCommit, corruptHistoryDetails, poisonDetails } from "./poison.js";
 import type { ResolvedOrchestration } from "./registry.js";
 import { formatSemVer, isWithin, parseSemVer } from "./semver.js";
 import type { RuntimeServices } from "./services.js";
+import { answerSystemCalls } from "./system-answers.js";
 import { emptyCommit, turnCommit } from "./turn-commit.js";
 import { dropped, recordTurn } from "./turn-facts.js";
 import { throughTurnGate } from "./turn-gate.js";
@@ -233,7 +233,7 @@ export class OrchestrationTurn {
     const parent = link !== null && isOver ? await routeToParent(provider, link) : null;
     const collisions = await answerCollisions(provider, item.instance, batch.collisions);
     const identity = { instance: item.instance, executionId, name: subject.name, version: ref.orchestrationVersion };
-    const { activities, answers } = await answerKvReads(provider, identity, outcome.activities);
+    const { activities, answers } = await answerSystemCalls(this.#services, identity, outcome.activities);
     return {
       kind: "commit",
       commit: turnCommit({ ...identity, parent }, { ...outcome, activities }, [...collisions, ...answers]),

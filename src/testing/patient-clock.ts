@@ -3,6 +3,7 @@
 //   P1. Each run of an activity gets its share of real time once, before virtual time moves on. One that takes no more
 //       has taken no virtual time at all; one that hangs, or waits for virtual time itself, holds nobody up for longer.
 
+import { sleep, systemClock } from "../clock.js";
 import type { Fact } from "../observer.js";
 import { VirtualClock } from "./virtual-clock.js";
 
@@ -28,7 +29,7 @@ export class PatientClock extends VirtualClock {
   protected override async rested(isDone: () => boolean = () => false): Promise<void> {
     await super.rested(isDone);
     while (!isDone() && this.#isWorthWaiting()) {
-      await new Promise<void>((resolve) => setTimeout(resolve, 1));
+      await sleep(systemClock, 1);
       for (const run of this.#runs.values()) run.leftMs -= 1;
       await super.rested(isDone);
     }

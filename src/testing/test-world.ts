@@ -55,7 +55,7 @@ export class TestWorld implements AsyncDisposable {
   /** Everything that the runtimes told, in order. */
   readonly facts: Fact[] = [];
   readonly #runtimes: TestRuntime[] = [];
-  readonly #newId = counter("id");
+  readonly #newId = guids();
   readonly #patience: PatientClock;
   #turns = 0;
 
@@ -231,5 +231,14 @@ function counter(prefix: string): () => string {
   return () => {
     count += 1;
     return `${prefix}-${count}`;
+  };
+}
+
+/** The same in every run, yet UUIDs; and different from the first digits on, because runtimes are named by those. */
+function guids(): () => string {
+  let count = 0;
+  return () => {
+    count += 1;
+    return `${count.toString(16).padStart(8, "0")}-0000-4000-8000-000000000000`;
   };
 }

@@ -1,8 +1,14 @@
 // Reads declaration files with the compiler's own eyes. TypeScript calls this interface of its unstable; the lock file pins it.
 
-import { mkdirSync, writeFileSync } from "node:fs";
-import { dirname, join, relative } from "node:path";
+import { writeFileSync } from "node:fs";
+import { join, relative } from "node:path";
 import { type Node, type SourceFile, SyntaxKind } from "typescript/unstable/ast";
+import {
+  isClassDeclaration,
+  isExpressionWithTypeArguments,
+  isTypeQueryNode,
+  isTypeReferenceNode,
+} from "typescript/unstable/ast/is";
 import { API, type Project, type Symbol as Sym, SymbolFlags } from "typescript/unstable/sync";
 import { ROOT } from "./packing.js";
 
@@ -11,10 +17,8 @@ export interface Exported {
   readonly name: string;
   /** Where it is declared. */
   readonly file: string;
-  readonly isFunctionOrClass: boolean;
   /** What its TSDoc comment says, tags apart. Empty: there is none. */
   readonly documentation: string;
-  readonly hasExample: boolean;
 }
 
 /** The declaration files that some entry points reach, and what they declare. */
@@ -36,7 +40,6 @@ export class Declarations {
       types: ["node"],
       typeRoots,
     };
-    mkdirSync(dirname(project), { recursive: true });
     writeFileSync(project, JSON.stringify({ compilerOptions, files: entryFiles }));
     this.#project = this.#api.updateSnapshot({ openProjects: [project] }).getProject(project)!;
   }
@@ -53,15 +56,39 @@ export class Declarations {
     const { checker, program } = this.#project;
     const module = checker.getSymbolAtLocation(program.getSourceFile(entryFile)!)!;
     return checker.getExportsOfModule(module).map((symbol) => {
-      const target = symbol.flags & SymbolFlags.Alias ? checker.getAliasedSymbol(symbol) : symbol;
+      const target = this.#declared(symbol);
       return {
         name: symbol.name,
         file: relative(this.#root, fileOf(target)),
-        isFunctionOrClass: (target.flags & (SymbolFlags.Function | SymbolFlags.Class)) !== 0,
         documentation: checker.getDocumentationCommentOfSymbol(target),
-        hasExample: checker.getJsDocTagsOfSymbol(target).some((tag) => tag.name === "example"),
       };
     });
+  }
+
+  /**
+   * Types that the exports of these entry points mention and that none of them exports, as `Type (mentioned by …)`. A
+   * class may extend what is not exported: nobody needs to name it.
+   */
+  unexported(entryFiles: readonly string[]): readonly string[] {
+    const { checker, program } = this.#project;
+    const modules = entryFiles.map((file) => checker.getSymbolAtLocation(program.getSourceFile(file)!)!);
+    const exported = new Map(
+      modules
+        .flatMap((module) => checker.getExportsOfModule(module))
+        .map((symbol) => this.#declared(symbol))
+        .map((symbol) => [symbol.id, symbol]),
+    );
+    const found = [...exported.values()].flatMap((symbol) => {
+      const names = symbol.declarations.flatMap((declaration) => typeNamesIn(declaration.resolve(this.#project)!));
+      return checker
+        .getSymbolAtLocation(names)
+        .filter((mentioned) => mentioned !== undefined)
+        .map((mentioned) => this.#declared(mentioned))
+        .filter(({ id, flags }) => !exported.has(id) && (flags & SymbolFlags.TypeParameter) === 0)
+        .filter((mentioned) => fileOf(mentioned).startsWith(this.#root))
+        .map((mentioned) => `${mentioned.name} (mentioned by ${symbol.name})`);
+    });
+    return [...new Set(found)];
   }
 
   /** Every `any` that stands for a type, as `file:line`. */
@@ -82,6 +109,24 @@ export class Declarations {
   close(): void {
     this.#api.close();
   }
+
+  /** What stands behind an import or a re-export. */
+  #declared(symbol: Sym): Sym {
+    return symbol.flags & SymbolFlags.Alias ? this.#project.checker.getAliasedSymbol(symbol) : symbol;
+  }
+}
+
+/** The names of all types that a declaration mentions. */
+function typeNamesIn(declaration: Node): Node[] {
+  const names: Node[] = [];
+  const visit = (node: Node): void => {
+    if (isTypeReferenceNode(node)) names.push(node.typeName);
+    if (isTypeQueryNode(node)) names.push(node.exprName);
+    if (isExpressionWithTypeArguments(node) && !isClassDeclaration(declaration)) names.push(node.expression);
+    node.forEachChild(visit);
+  };
+  visit(declaration);
+  return names;
 }
 
 function fileOf(symbol: Sym): string {

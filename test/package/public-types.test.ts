@@ -29,6 +29,15 @@ describe("the public types", () => {
     expect(declarations.anyTypes()).toEqual([]);
   });
 
+  test("mention no type that cannot be imported", () => {
+    const internals = [
+      "ResolvedOrchestration (mentioned by Registry)", // What a registry answers to the runtime.
+      "RuntimeSurroundings (mentioned by TestRuntime)", // In its constructor, which is for worlds.
+    ];
+    const unexported = declarations.unexported(ENTRY_POINTS.map(({ types }) => types));
+    expect(unexported.toSorted()).toEqual(internals);
+  });
+
   test("have a TSDoc comment on every export of every entry point", () => {
     const exported = ENTRY_POINTS.flatMap(({ name: entryPoint, types }) =>
       declarations.exportsOf(types).map((found) => ({ ...found, entryPoint })),
@@ -62,6 +71,11 @@ describe("these checks", () => {
     export declare function documented(any: string): Promise<any>;
     // No TSDoc.
     export interface Undocumented { readonly any: unknown }
+    /** Says what nobody can name. */
+    export declare class Mentioning<T> extends Base { readonly own: T; readonly inner: Own["x"] | Promise<Own> }
+    declare class Base {}
+    interface Own { readonly x: Mentioning<string> }
+    export {};
   `;
   const inner = `
     /**
@@ -82,6 +96,10 @@ describe("these checks", () => {
 
   test("find an `any` wherever it is a type, and only there", () => {
     expect(openFixture().anyTypes().toSorted()).toEqual(["index.d.ts:6", "inner.d.ts:6"]);
+  });
+
+  test("find a type that is mentioned and cannot be imported", () => {
+    expect(openFixture().unexported([entry])).toEqual(["Own (mentioned by Mentioning)"]);
   });
 
   test("find what has no words, behind another name too", () => {

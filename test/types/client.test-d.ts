@@ -57,7 +57,9 @@ client.start(transformed, { input: "12" });
 // Handles
 declare const handle: OrchestrationHandle<string>;
 expectTypeOf(handle.result()).resolves.toEqualTypeOf<string>();
-expectTypeOf(handle.result({ timeoutMs: 1_000, signal: new AbortController().signal })).resolves.toEqualTypeOf<string>();
+expectTypeOf(
+  handle.result({ timeoutMs: 1_000, signal: new AbortController().signal }),
+).resolves.toEqualTypeOf<string>();
 expectTypeOf(client.getHandle(checkout, "order-1")).toEqualTypeOf<OrchestrationHandle<string>>();
 expectTypeOf(client.getHandle("order-1")).toEqualTypeOf<OrchestrationHandle<unknown>>();
 expectTypeOf(client.getHandle<number>("Count", "count-1")).toEqualTypeOf<OrchestrationHandle<number>>();

@@ -98,4 +98,5 @@ activity({ name: "A", output: z.number() }, async () => "text");
 const misplaced: OrchestrationDefinition = activity("A", async () => 1);
 // @ts-expect-error what a definition says stays as it is
 fromSchema.name = "B";
+
 export { misplaced };

@@ -81,10 +81,10 @@ ctx.scheduleTimer(new Date());
 ctx.waitForEvent(charge);
 
 // A race in places: the place tells the type of the value.
-const byIndex = ctx.race([ctx.scheduleActivity(charge, { amount: 1 }), ctx.scheduleTimer("1s"), () => 3]);
+const byIndex = ctx.race([ctx.scheduleActivity(charge, { amount: 1 }), ctx.waitForEvent(approval), () => 3]);
 expectTypeOf(byIndex).resolves.toEqualTypeOf<
   | { readonly index: 0; readonly value: string }
-  | { readonly index: 1; readonly value: void }
+  | { readonly index: 1; readonly value: { readonly ok: boolean } }
   | { readonly index: 2; readonly value: number }
 >();
 byIndex.then((first) => {
@@ -100,6 +100,7 @@ expectTypeOf(ctx.race(many)).resolves.toEqualTypeOf<{ readonly index: number; re
 const byName = ctx.race({ answer: ctx.waitForEvent(approval), late: ctx.scheduleTimer("3d"), work: async () => 3 });
 expectTypeOf(byName).resolves.toEqualTypeOf<
   | { readonly winner: "answer"; readonly value: { readonly ok: boolean } }
+  // biome-ignore lint/suspicious/noConfusingVoidType: this is what a timer brings.
   | { readonly winner: "late"; readonly value: void }
   | { readonly winner: "work"; readonly value: number }
 >();

@@ -4,7 +4,7 @@ import {
   type ActivityContext,
   Client,
   type Clock,
-  DEFAULT_RUNTIME_OPTIONS,
+  type DEFAULT_RUNTIME_OPTIONS,
   type DuroxideError,
   type ErrorCode,
   type ErrorDetails,
@@ -42,9 +42,9 @@ Runtime.start({ provider, orchestrations: ["Checkout"] });
 // @ts-expect-error a runtime is started, not made
 new Runtime();
 
-// Every option may be left out, and every default is an option.
+// Every option may be left out, and has a default.
 expectTypeOf({}).toExtend<RuntimeOptions>();
-expectTypeOf(DEFAULT_RUNTIME_OPTIONS).toExtend<RuntimeOptions>();
+expectTypeOf<keyof typeof DEFAULT_RUNTIME_OPTIONS>().toEqualTypeOf<keyof RuntimeOptions>();
 
 // Observers learn facts of known types.
 const observer: Observer = (fact) => {
@@ -54,7 +54,10 @@ const observer: Observer = (fact) => {
   // @ts-expect-error there is no such fact
   return fact.type === "turn-begun";
 };
-Runtime.start({ provider, observers: [observer, logTo((record) => expectTypeOf(record.message).toEqualTypeOf<string>())] });
+Runtime.start({
+  provider,
+  observers: [observer, logTo((record) => expectTypeOf(record.message).toEqualTypeOf<string>())],
+});
 // @ts-expect-error there is no such level
 logTo(() => {}, { level: "trace" });
 

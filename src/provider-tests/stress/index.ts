@@ -3,13 +3,21 @@
 export { STRESS_CONFIGURATIONS, type StressConfiguration, type StressConfigurationName } from "./configurations.js";
 export type { Criterion, StressMetric, Verdict } from "./criterion.js";
 export type { ResourceUse } from "./resource-monitor.js";
-export { type OpenStressStore, runStress, type StressResult, type StressStore } from "./run-stress.js";
+export {
+  type OpenStressStore,
+  runStress,
+  type StressResult,
+  type StressStore,
+  type StressStoreOptions,
+} from "./run-stress.js";
 export {
   LARGE_PAYLOAD_DEFAULTS,
   type LargePayloadStressConfig,
   PARALLEL_DEFAULTS,
   type ParallelStressConfig,
   type PressureOptions,
+  type ResolvedLargePayloadConfig,
+  type ResolvedParallelConfig,
   type ResolvedStressConfig,
   type StressConfig,
 } from "./stress-config.js";
