@@ -20,7 +20,30 @@ export type * from "./define.js";
 export { activity, event, orchestration } from "./define.js";
 export type { DurableTask } from "./engine/durable-task.js";
 export type * from "./engine/orchestration-context.js";
-export * from "./errors.js";
+export type { ErrorCode, ProviderErrorKind } from "./errors.js";
+export {
+  AbortedError,
+  ActivityCancelledError,
+  ActivityFailedError,
+  ActivityTimeoutError,
+  AlreadyExistsError,
+  CodecError,
+  DuroxideError,
+  InstanceNotFoundError,
+  InstanceStillRunningError,
+  InvalidHistoryError,
+  InvalidInputError,
+  InvalidOptionsError,
+  ManagementNotAvailableError,
+  MisuseError,
+  OrchestrationFailedError,
+  ProviderError,
+  RegistrationError,
+  ReplayDivergedError,
+  SubOrchestrationError,
+  TaskCancelledError,
+  TimeoutError,
+} from "./errors.js";
 export type {
   ApplicationErrorKind,
   ConfigurationErrorKind,
