@@ -18,10 +18,12 @@ export interface Schema<T> {
   };
 }
 
+/** What a schema says of a value: the value as it makes it, or what is wrong with it. */
 export type SchemaResult<T> =
   | { readonly value: T; readonly issues?: undefined }
   | { readonly issues: ReadonlyArray<SchemaIssue> };
 
+/** One thing that a schema finds wrong, and where. */
 export interface SchemaIssue {
   readonly message: string;
   readonly path?: ReadonlyArray<PropertyKey | { readonly key: PropertyKey }> | undefined;
@@ -56,17 +58,23 @@ export interface EventDefinition<T = unknown> {
   readonly schema: Schema<T> | null;
 }
 
+/** What an activity is called, and which schemas its values must fit. */
 export interface ActivityOptions<I = unknown, O = unknown> {
   readonly name: string;
+  /** Checked where the activity is called, applied where it runs. @default none: whatever JSON can carry */
   readonly input?: Schema<I>;
+  /** Checked where the activity runs, applied where its result arrives. @default none */
   readonly output?: Schema<O>;
 }
 
+/** What an orchestration is called, in which version, and which schemas its values must fit. */
 export interface OrchestrationOptions<I = unknown, O = unknown> {
   readonly name: string;
   /** Semantic version. Several versions of one name may be registered side by side. @default "1.0.0" */
   readonly version?: string;
+  /** Checked where the orchestration is started, applied where it runs. @default none: whatever JSON can carry */
   readonly input?: Schema<I>;
+  /** Checked where the orchestration runs, applied where its result arrives. @default none */
   readonly output?: Schema<O>;
 }
 
@@ -77,6 +85,7 @@ export interface OrchestrationOptions<I = unknown, O = unknown> {
  * @throws DUROXIDE_INVALID_OPTIONS for an option that is unknown, or a schema that is none
  * @example
  * const charge = activity("Charge", async (ctx, order: { amount: number }) => `paid ${order.amount}`);
+ * const ship = activity<string, void>("Ship"); // runs in another process
  */
 export function activity<I = void, O = void>(
   nameOrOptions: string | ActivityOptions<I, O>,
@@ -130,6 +139,8 @@ export function orchestration<I = void, O = void>(
 /**
  * Names an event or a queue, with the type of what it carries.
  *
+ * @throws DUROXIDE_INVALID_INPUT for an empty or over-long name
+ * @throws DUROXIDE_INVALID_OPTIONS for an option that is unknown, or a schema that is none
  * @example
  * const approval = event<{ ok: boolean }>("approval");
  */

@@ -78,16 +78,37 @@ export class InvalidHistoryError extends DuroxideError {
   }
 }
 
+/** A place where code and history part. */
+export interface Divergence {
+  readonly instanceId: string;
+  readonly executionId: number;
+  /** Null where no single event is to blame. */
+  readonly eventId: number | null;
+  /** What history records there, such as `ActivityScheduled(name="Charge", input="12")`; null: `decided` says it all. */
+  readonly recorded: string | null;
+  /** What the code does now. */
+  readonly decided: string;
+  /** What helps, where that is known. */
+  readonly remedy: string | null;
+}
+
 /** Code does not take the decisions that a history records: instances that run on it would fail. */
 export class ReplayDivergedError extends DuroxideError {
   override readonly name = "ReplayDivergedError";
   readonly code = "DUROXIDE_REPLAY_DIVERGED";
   constructor(
-    readonly instanceId: string,
-    message: string,
+    /** One for each execution that was found to diverge. */
+    readonly divergences: readonly Divergence[],
   ) {
-    super(`Instance '${instanceId}': ${message}`);
+    super(divergences.map(describeDivergence).join("\n"));
   }
+}
+
+function describeDivergence(divergence: Divergence): string {
+  const { instanceId, executionId, eventId, recorded, decided, remedy } = divergence;
+  const place = `Instance '${instanceId}', execution ${executionId}${eventId === null ? "" : `, event ${eventId}`}`;
+  const what = recorded === null ? decided : `history records ${recorded}, but the code now ${decided}`;
+  return `${place}: ${what}.${remedy === null ? "" : ` ${remedy}`}`;
 }
 
 /** An instance of that id exists already, and the caller asked to be told. */

@@ -12,22 +12,37 @@ export interface InstanceRef {
   readonly executionId: number;
 }
 
+/** The execution that a fact is about, and the code that it runs. */
 export interface OrchestrationRef extends InstanceRef {
   readonly orchestrationName: string;
   readonly orchestrationVersion: string;
 }
 
+/** The call of an activity that a fact is about, and who runs it. */
 export interface ActivityRef extends OrchestrationRef {
   readonly activityName: string;
+  /** The event that scheduled it. */
   readonly activityId: number;
+  /** The slot of the runtime that runs it. */
   readonly workerId: string;
+  /** 1 for the first try; counts crashes, lost locks and abandons, not the orchestration's own retries. */
   readonly attempt: number;
   readonly tag: string | null;
   readonly sessionId: string | null;
 }
 
+/** How an execution ended. `cancelled` is a failure that somebody asked for. */
 export type OrchestrationEnding = "completed" | "failed" | "cancelled" | "continuedAsNew";
 
+/**
+ * Something that happened in a runtime, told to its observers after it happened, once. New kinds may come with new versions.
+ *
+ * @example
+ * const slow = (fact: Fact): void => {
+ *   if (fact.type === "activity-ended" && fact.durationMs > 10_000) report(fact.ref);
+ * };
+ * await using runtime = await Runtime.start({ provider, orchestrations, activities, observers: [slow] });
+ */
 export type Fact =
   | {
       readonly type: "runtime-started";
@@ -49,7 +64,9 @@ export type Fact =
       readonly ref: OrchestrationRef;
       readonly durationMs: number;
       readonly newEvents: number;
+      /** Messages that the turn took in. */
       readonly messages: number;
+      /** The instance was still in memory: no history was read or replayed. */
       readonly isWarm: boolean;
     }
   | {
@@ -70,6 +87,7 @@ export type Fact =
       readonly outcome: "success" | "failed";
       readonly durationMs: number;
     }
+  /** The instance was given back, to be fetched again no earlier than `delayMs` from now. */
   | {
       readonly type: "turn-abandoned";
       readonly instanceId: string;
@@ -85,11 +103,14 @@ export type Fact =
       readonly delayMs: number;
       readonly message: string;
     }
+  /** Somebody else has the instance now; what this turn decided is void. */
   | { readonly type: "turn-lock-lost"; readonly instanceId: string }
+  /** Nobody can receive them: late answers, events that nobody waits for, messages to what has ended. */
   | { readonly type: "messages-dropped"; readonly instanceId: string; readonly why: string; readonly count: number }
   /** Beside the `orchestration-ended` of the same failure. */
   | { readonly type: "orchestration-poisoned"; readonly instanceId: string; readonly details: ErrorDetails }
   | { readonly type: "activity-started"; readonly ref: ActivityRef }
+  /** `skipped`: it never ran, because nobody wants it any more. `abandoned`: given back for others to run. */
   | {
       readonly type: "activity-ended";
       readonly ref: ActivityRef;
@@ -97,13 +118,17 @@ export type Fact =
       readonly durationMs: number;
       readonly details: ErrorDetails | null;
     }
+  /** It ignored its signal for the grace period. Its slot goes on without it, and its outcome is ignored. */
   | { readonly type: "activity-detached"; readonly ref: ActivityRef; readonly graceMs: number }
+  /** Nobody here can run it; it was given back. */
   | {
       readonly type: "activity-unregistered";
       readonly ref: ActivityRef;
       readonly delayMs: number;
     }
+  /** It was fetched too often and is failed without being run again. */
   | { readonly type: "activity-poisoned"; readonly ref: ActivityRef; readonly details: ErrorDetails }
+  /** What user code said through `ctx.trace`. */
   | {
       readonly type: "trace";
       readonly source: "orchestration" | "activity";
@@ -111,6 +136,7 @@ export type Fact =
       readonly message: string;
       readonly ref: OrchestrationRef | ActivityRef;
     }
+  /** A promise of an orchestration rejected and nobody awaits it. It was kept from ending the process. */
   | { readonly type: "rejection-kept"; readonly instanceId: string; readonly message: string }
   | {
       readonly type: "provider-call";
@@ -122,7 +148,9 @@ export type Fact =
       readonly items: number;
       readonly error: Error | null;
     }
+  /** The store failed a loop of the runtime, which goes on after a pause. */
   | { readonly type: "loop-failed"; readonly loop: string; readonly error: unknown; readonly retryInMs: number }
+  /** As `Runtime.refreshGauges` measured them. */
   | {
       readonly type: "queue-depths";
       readonly orchestratorQueue: number;
@@ -130,8 +158,10 @@ export type Fact =
       /** Instances that have started and not ended, in the whole store, where it can tell. */
       readonly activeOrchestrations?: number;
     }
+  /** Another observer threw or rejected; told once for each. */
   | { readonly type: "observer-failed"; readonly error: unknown };
 
+/** The kinds of facts. */
 export type FactType = Fact["type"];
 
 /** Receives every fact. Called synchronously: keep it short. */

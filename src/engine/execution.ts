@@ -52,7 +52,7 @@ export interface Continuation {
 /** Deliveries after which a long replay lets the event loop have its turn. */
 const DELIVERIES_PER_SLICE = 1_000;
 
-/** System calls answered within one turn; further ones go through a worker, so that no turn is endless. */
+/** System calls answered within one turn; further ones wait for the next, so that no turn is endless. */
 const INLINE_CALLS_PER_TURN = 1_000;
 
 export const FOREIGN_AWAIT =

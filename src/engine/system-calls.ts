@@ -6,7 +6,7 @@
 export const SYSTEM_CALL_PREFIX = "__duroxide_syscall:";
 export const NEW_GUID = `${SYSTEM_CALL_PREFIX}new_guid`;
 export const UTC_NOW_MS = `${SYSTEM_CALL_PREFIX}utc_now_ms`;
-/** Reads the store, so it always goes through a worker. */
+/** Reads the store, which the engine does not: the runtime answers it. */
 export const GET_KV_VALUE = `${SYSTEM_CALL_PREFIX}get_kv_value`;
 
 export function isInlineCall(activityName: string): boolean {

@@ -28,16 +28,23 @@ export type ErrorDetails =
       readonly message: string;
     };
 
+/** Who is to blame: the store, the code as it is deployed, the application, or work that was tried too often. */
 export type ErrorCategory = ErrorDetails["category"];
 
+/**
+ * What is wrong with the code as it is deployed. `Nondeterminism`: it does not take the decisions that its history records.
+ * `LimitExceeded`: it wants more than the runtime allows.
+ */
 export type ConfigurationErrorKind = "Nondeterminism" | "LimitExceeded";
 
+/** What the application did. `Panicked` is written by the original only; `Cancelled`, because somebody asked for it. */
 export type ApplicationErrorKind =
   | { readonly type: "ActivityFailed" }
   | { readonly type: "OrchestrationFailed" }
   | { readonly type: "Panicked" }
   | { readonly type: "Cancelled"; readonly reason: string };
 
+/** The work that was tried too often; `FailedDeserialization`: an instance whose history cannot be decoded. */
 export type PoisonMessageType =
   | { readonly type: "Orchestration"; readonly instance: string; readonly executionId: number }
   | {
@@ -54,7 +61,13 @@ export type PoisonMessageType =
       readonly error: string;
     };
 
-/** The one text by which a failure is known: to orchestration code, to clients and in metadata. */
+/**
+ * The one text by which a failure is known: to orchestration code, to clients and in metadata.
+ *
+ * @example
+ * const status = await client.getStatus("order-1");
+ * if (status.status === "Failed") report(displayMessage(status.details));
+ */
 export function displayMessage(details: ErrorDetails): string {
   switch (details.category) {
     case "infrastructure":
@@ -68,7 +81,15 @@ export function displayMessage(details: ErrorDetails): string {
   }
 }
 
-/** Whether whoever asked may try again with hope. Configuration and poison failures never heal by themselves. */
+/**
+ * Whether whoever asked may try again with hope. Configuration and poison failures never heal by themselves.
+ *
+ * @example
+ * const status = await client.waitForOrchestration("order-1");
+ * if (status.status === "Failed" && isRetryable(status.details)) {
+ *   await client.start(checkout, { instanceId: "order-1-again", input: order });
+ * }
+ */
 export function isRetryable(details: ErrorDetails): boolean {
   return details.category === "infrastructure" || details.category === "application" ? details.retryable : false;
 }

@@ -74,14 +74,16 @@ onEveryStore((store) => {
     test("that loses a race is cancelled while it runs", async () => {
       await using world = await store.world();
       const aborts: unknown[] = [];
-      const endless = activity("Endless", (ctx) => {
-        const { promise, reject } = Promise.withResolvers<void>();
-        ctx.signal.addEventListener("abort", () => {
-          aborts.push(ctx.signal.reason);
-          reject(ctx.signal.reason);
-        });
-        return promise;
-      });
+      const endless = activity(
+        "Endless",
+        ({ signal }) =>
+          new Promise<void>((_resolve, reject) => {
+            signal.addEventListener("abort", () => {
+              aborts.push(signal.reason);
+              reject(signal.reason);
+            });
+          }),
+      );
       const limited = orchestration("Limited", async (ctx) => {
         const first = await ctx.race({
           done: ctx.scheduleActivity(endless, undefined, { tag: "gpu" }),
@@ -93,6 +95,7 @@ onEveryStore((store) => {
 
       expect(await world.run(limited, { instanceId: "l" })).toBe("timeout");
       await world.rest();
+      expect(world.factsOf("activity-started")).toMatchObject([{ ref: { activityName: "Endless", tag: "gpu" } }]);
       expect(aborts).toEqual([expect.any(ActivityCancelledError)]);
       expect(eventsOf(await world.history("l"), "ActivityCancelRequested")).toMatchObject([
         { sourceEventId: 2, reason: "dropped_future" },

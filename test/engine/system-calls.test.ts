@@ -131,7 +131,7 @@ describe("utcNow and newGuid", () => {
     expect(outputOf(await driver.turn(fired(3)))).toBe(NOW + 1);
   });
 
-  test("without end do not make a turn without end: the rest goes through a worker", async () => {
+  test("without end do not make a turn without end: the rest is left to the runtime", async () => {
     const driver = new Driver({
       code: async (ctx) => {
         for (;;) await ctx.newGuid();
@@ -144,7 +144,7 @@ describe("utcNow and newGuid", () => {
     expect((await driver.turn(completed(2_002, "x"))).events).toHaveLength(2_002);
   });
 
-  test("that a worker answers are replayed like any activity", async () => {
+  test("that the runtime answers are replayed like any activity", async () => {
     const code: Code = async (ctx) => {
       for (let n = 0; n < 1_001; n += 1) await ctx.newGuid();
       return "done";
@@ -162,7 +162,7 @@ describe("utcNow and newGuid", () => {
 describe("readKv", () => {
   const code: Code = async (ctx) => ctx.readKv("other-instance", "key");
 
-  test("goes through a worker, since it reads the store", async () => {
+  test("is left to the runtime, since it reads the store", async () => {
     const outcome = await new DoubtedDriver({ code }).turn();
 
     expect(outcome.activities).toEqual([

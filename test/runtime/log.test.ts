@@ -116,8 +116,16 @@ describe("a record", () => {
 });
 
 describe("the level", () => {
+  const runtimeStarted: Fact = {
+    type: "runtime-started",
+    runtimeId: "r",
+    providerName: "p",
+    providerVersion: "1",
+    engineVersion: "2",
+    replayVersions: { min: "0", max: "2" },
+  };
   const levels: readonly (readonly [LogLevel, Fact])[] = [
-    ["info", { type: "runtime-started", runtimeId: "r", providerName: "p", providerVersion: "1", engineVersion: "2" }],
+    ["info", runtimeStarted],
     ["info", { type: "runtime-stopped", runtimeId: "r", outcome: "drained" }],
     ["debug", { type: "orchestration-started", ref: checkout, initiatedBy: "client" }],
     ["debug", { type: "turn-committed", ref: checkout, durationMs: 1, newEvents: 1, messages: 1, isWarm: true }],

@@ -162,6 +162,28 @@ describe("orchestrations", () => {
     expect(linesOf(metrics, "duroxide_orchestration_poison_total")).toEqual(["duroxide_orchestration_poison_total 1"]);
   });
 
+  test("that fail as poison are counted by their failure, whosever message it was", () => {
+    const ofActivity: ErrorDetails = {
+      ...poison,
+      messageType: { type: "Activity", instance: "order-1", executionId: 1, activityName: "Charge", activityId: 2 },
+    };
+    const metrics = metricsOf(
+      failed(poison),
+      { type: "orchestration-poisoned", instanceId: "order-1", details: poison },
+      failed(ofActivity),
+      { type: "activity-poisoned", ref: charge, details: ofActivity },
+      failed(nondeterminism("another engine's")),
+      { type: "orchestration-poisoned", instanceId: "order-2", details: nondeterminism("another engine's") },
+    );
+
+    expect(metrics.snapshot()).toMatchObject({
+      orchestrationFailures: 3,
+      orchestrationPoison: 2,
+      orchestrationConfigurationErrors: 1,
+      activityPoison: 1,
+    });
+  });
+
   test("that continue as new name no execution", () => {
     const metrics = metricsOf(ended({ ending: "continuedAsNew" }), ended({ ending: "continuedAsNew" }));
 
@@ -183,7 +205,11 @@ describe("orchestrations", () => {
       workerQueueDepth: 5,
     });
     metrics.observer({ type: "queue-depths", orchestratorQueue: 0, workerQueue: 0 });
-    expect(metrics.snapshot()).toMatchObject({ activeOrchestrations: 99, orchestratorQueueDepth: 0 });
+    expect(metrics.snapshot()).toMatchObject({
+      activeOrchestrations: 99,
+      orchestratorQueueDepth: 0,
+      workerQueueDepth: 0,
+    });
   });
 
   test("that started elsewhere never make the number of active ones negative", () => {
@@ -280,6 +306,24 @@ describe("storage calls", () => {
     expect(linesOf(metrics, "duroxide_provider_operation_duration_seconds_count")).toContain(
       'duroxide_provider_operation_duration_seconds_count{operation="fetch_work_item",status="success"} 2',
     );
+  });
+});
+
+describe("what dispatchers fetch", () => {
+  test("adds up, for each of them", () => {
+    const turns = [3, 5].map((items) => called({ operation: "fetch_orchestration_item", items }));
+    const metrics = metricsOf(...turns, called({ items: 4 }), called({ items: 6 }), called({ operation: "read" }));
+
+    expect(metrics.snapshot()).toMatchObject({
+      orchestrationDispatcherItemsFetched: 8,
+      workerDispatcherItemsFetched: 10,
+    });
+    expect(linesOf(metrics, "duroxide_orchestration_dispatcher_items_fetched")).toEqual([
+      "duroxide_orchestration_dispatcher_items_fetched 8",
+    ]);
+    expect(linesOf(metrics, "duroxide_worker_dispatcher_items_fetched")).toEqual([
+      "duroxide_worker_dispatcher_items_fetched 10",
+    ]);
   });
 });
 

@@ -670,7 +670,7 @@ describe("what the runtime itself provides", () => {
   });
 
   test.each([
-    ["new_guid", '"id-2"'],
+    ["new_guid", "00000002-0000-4000-8000-000000000000"],
     ["utc_now_ms", "1700000000000"],
   ])("answers a %s that another runtime has queued", async (name, result) => {
     await using world = await TestWorld.open();

@@ -6,9 +6,9 @@ import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { Client } from "../../src/client/client.js";
 import { activity, orchestration } from "../../src/define.js";
+import { checkHistory } from "../../src/history/valid-history.js";
 import { SqliteProvider } from "../../src/providers/sqlite/index.js";
 import { Runtime } from "../../src/runtime/runtime.js";
-import { expectValidHistory } from "./valid-history.js";
 
 const STEPS = 10_000;
 const WIDTH = 1_500;
@@ -33,14 +33,14 @@ test(`an orchestration of ${STEPS} sequential activities completes`, async () =>
   expect(await handle.result()).toBe(STEPS);
   const history = await client.readHistory("long");
   expect(history.length).toBe(2 * STEPS + 2);
-  expectValidHistory(history);
+  checkHistory(history);
 }, 300_000);
 
 test(`a fan-out of ${WIDTH} activities joins`, async () => {
   const { client } = await open();
   const handle = await client.start(fanOut, { instanceId: "wide", input: WIDTH });
   expect(await handle.result()).toBe((WIDTH * (WIDTH + 1)) / 2);
-  expectValidHistory(await client.readHistory("wide"));
+  checkHistory(await client.readHistory("wide"));
 }, 300_000);
 
 async function open(): Promise<{ client: Client }> {
