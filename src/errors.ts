@@ -5,16 +5,23 @@
 import type { ErrorDetails } from "./history/error-details.js";
 import { displayMessage } from "./history/error-details.js";
 
+/** The codes of all errors that duroxide-ts throws. They stay as they are; the texts may change. */
 export type ErrorCode =
+  /** A value, id or name was refused before anything was written. */
   | "DUROXIDE_INVALID_INPUT"
+  /** An option is unknown, misspelled or out of range. */
   | "DUROXIDE_INVALID_OPTIONS"
+  /** Two registrations collide, or one is malformed. */
   | "DUROXIDE_REGISTRATION"
+  /** The store failed, or refused. */
   | "DUROXIDE_PROVIDER"
+  /** Stored text cannot be read. */
   | "DUROXIDE_CODEC"
   /** A history breaks the rules that every history keeps. */
   | "DUROXIDE_INVALID_HISTORY"
   /** Code does not take the decisions that a history records. */
   | "DUROXIDE_REPLAY_DIVERGED"
+  /** An instance of that id exists, and the caller asked to be told. */
   | "DUROXIDE_ALREADY_EXISTS"
   /** The provider offers no management. */
   | "DUROXIDE_MANAGEMENT_NOT_AVAILABLE"
@@ -24,17 +31,36 @@ export type ErrorCode =
   | "DUROXIDE_STILL_RUNNING"
   /** A sub-orchestration is deleted with its root only. */
   | "DUROXIDE_SUB_ORCHESTRATION"
+  /** A wait reached its deadline. */
   | "DUROXIDE_TIMEOUT"
+  /** A wait was given up by its signal. */
   | "DUROXIDE_ABORTED"
+  /** An instance, or a sub-orchestration, failed. */
   | "DUROXIDE_ORCHESTRATION_FAILED"
+  /** Inside an orchestration: an activity failed. */
   | "DUROXIDE_ACTIVITY_FAILED"
+  /** Inside an orchestration: an activity took longer than its retry policy allows. */
   | "DUROXIDE_ACTIVITY_TIMEOUT"
+  /** Inside an activity: why its signal was aborted. */
   | "DUROXIDE_ACTIVITY_CANCELLED"
+  /** Inside an orchestration: a cancelled task is awaited. */
   | "DUROXIDE_TASK_CANCELLED"
+  /** Code broke a rule. */
   | "DUROXIDE_MISUSE";
 
-/** The base of all errors thrown by duroxide-ts. */
+/**
+ * The base of all errors thrown by duroxide-ts.
+ *
+ * @example
+ * try {
+ *   await handle.result({ timeoutMs: 30_000 });
+ * } catch (error) {
+ *   if (!(error instanceof DuroxideError) || error.code !== "DUROXIDE_TIMEOUT") throw error;
+ *   report(await handle.status());
+ * }
+ */
 export abstract class DuroxideError extends Error {
+  /** What happened. Branch on it, never on the text. */
   abstract readonly code: ErrorCode;
 }
 
@@ -50,7 +76,16 @@ export class InvalidOptionsError extends DuroxideError {
   readonly code = "DUROXIDE_INVALID_OPTIONS";
 }
 
-/** Two registrations collide, or one is malformed. `problems` lists all of them. */
+/**
+ * Two registrations collide, or one is malformed. `problems` lists all of them.
+ *
+ * @example
+ * try {
+ *   Registry.of({ orchestrations, activities });
+ * } catch (error) {
+ *   if (error instanceof RegistrationError) for (const problem of error.problems) report(problem);
+ * }
+ */
 export class RegistrationError extends DuroxideError {
   override readonly name = "RegistrationError";
   readonly code = "DUROXIDE_REGISTRATION";
@@ -111,7 +146,17 @@ function describeDivergence(divergence: Divergence): string {
   return `${place}: ${what}.${remedy === null ? "" : ` ${remedy}`}`;
 }
 
-/** An instance of that id exists already, and the caller asked to be told. */
+/**
+ * An instance of that id exists already, and the caller asked to be told.
+ *
+ * @example
+ * try {
+ *   await client.start(checkout, { instanceId: "order-1", input: order, ifExists: "fail" });
+ * } catch (error) {
+ *   if (!(error instanceof AlreadyExistsError)) throw error;
+ *   report(`${error.instanceId} was ordered before`);
+ * }
+ */
 export class AlreadyExistsError extends DuroxideError {
   override readonly name = "AlreadyExistsError";
   readonly code = "DUROXIDE_ALREADY_EXISTS";
@@ -129,7 +174,15 @@ export class ManagementNotAvailableError extends DuroxideError {
   }
 }
 
-/** The store knows no such instance, or no such execution of it. An instance is known from its first turn on. */
+/**
+ * The store knows no such instance, or no such execution of it. An instance is known from its first turn on.
+ *
+ * @example
+ * const info = await client.getInstanceInfo("order-1").catch((error: unknown) => {
+ *   if (error instanceof InstanceNotFoundError) return null;
+ *   throw error;
+ * });
+ */
 export class InstanceNotFoundError extends DuroxideError {
   override readonly name = "InstanceNotFoundError";
   readonly code = "DUROXIDE_NOT_FOUND";
@@ -148,7 +201,17 @@ export class InstanceNotFoundError extends DuroxideError {
   }
 }
 
-/** The instance or one of its descendants still runs, so it was not deleted. `cause` names the one. */
+/**
+ * The instance or one of its descendants still runs, so it was not deleted. `cause` names the one.
+ *
+ * @example
+ * try {
+ *   await client.deleteInstance("order-1");
+ * } catch (error) {
+ *   if (!(error instanceof InstanceStillRunningError)) throw error;
+ *   await client.cancel(error.instanceId, "no longer needed");
+ * }
+ */
 export class InstanceStillRunningError extends DuroxideError {
   override readonly name = "InstanceStillRunningError";
   readonly code = "DUROXIDE_STILL_RUNNING";
@@ -185,7 +248,19 @@ export class AbortedError extends DuroxideError {
   readonly code = "DUROXIDE_ABORTED";
 }
 
-/** An instance (or a sub-orchestration) failed. `details` is the recorded failure. */
+/**
+ * An instance (or a sub-orchestration) failed. `details` is the recorded failure.
+ *
+ * @example
+ * try {
+ *   await handle.result();
+ * } catch (error) {
+ *   if (!(error instanceof OrchestrationFailedError)) throw error;
+ *   const { details } = error;
+ *   const isCancelled = details.category === "application" && details.kind.type === "Cancelled";
+ *   if (!isCancelled) report(details);
+ * }
+ */
 export class OrchestrationFailedError extends DuroxideError {
   override readonly name = "OrchestrationFailedError";
   readonly code = "DUROXIDE_ORCHESTRATION_FAILED";
@@ -197,7 +272,19 @@ export class OrchestrationFailedError extends DuroxideError {
   }
 }
 
-/** An activity failed. Thrown into orchestration code; the message is what the activity threw. */
+/**
+ * An activity failed. Thrown into orchestration code; the message is what the activity threw.
+ *
+ * @example
+ * const pay = orchestration("Pay", async (ctx, order: { id: string; amount: number }) => {
+ *   try {
+ *     return await ctx.scheduleActivity(charge, order);
+ *   } catch (error) {
+ *     if (error instanceof ActivityFailedError && error.message === "card declined") return null;
+ *     throw error;
+ *   }
+ * });
+ */
 export class ActivityFailedError extends DuroxideError {
   override readonly name = "ActivityFailedError";
   readonly code = "DUROXIDE_ACTIVITY_FAILED";
@@ -218,7 +305,18 @@ export class ActivityTimeoutError extends DuroxideError {
   }
 }
 
-/** Why an activity's signal was aborted. `reason` tells a cancellation from a lost lock or a shutdown. */
+/**
+ * Why an activity's signal was aborted. `reason` tells a cancellation from a lost lock or a shutdown.
+ *
+ * @example
+ * const download = activity("Download", async (ctx, url: string) => {
+ *   ctx.signal.addEventListener("abort", () => {
+ *     const why: unknown = ctx.signal.reason;
+ *     if (why instanceof ActivityCancelledError) ctx.trace.info(`giving up: ${why.reason}`);
+ *   });
+ *   return (await fetch(url, { signal: ctx.signal })).text();
+ * });
+ */
 export class ActivityCancelledError extends DuroxideError {
   override readonly name = "ActivityCancelledError";
   readonly code = "DUROXIDE_ACTIVITY_CANCELLED";
@@ -230,7 +328,10 @@ export class ActivityCancelledError extends DuroxideError {
   }
 }
 
-/** A durable task that was cancelled by the orchestration is awaited nevertheless. */
+/**
+ * A durable task that was cancelled by the orchestration is awaited nevertheless. Code of a branch that lost its race
+ * gets it at its await; clean-up in `finally` runs, but can schedule nothing more.
+ */
 export class TaskCancelledError extends DuroxideError {
   override readonly name = "TaskCancelledError";
   readonly code = "DUROXIDE_TASK_CANCELLED";
@@ -242,13 +343,19 @@ export class MisuseError extends DuroxideError {
   readonly code = "DUROXIDE_MISUSE";
 }
 
+/** What went wrong in the store. */
 export type ProviderErrorKind =
   /** The lock token is unknown, expired or taken over: somebody else owns the work now. */
   | "lock-lost"
+  /** An event id is taken already in this execution. */
   | "duplicate-event"
+  /** No such instance or execution. */
   | "not-found"
+  /** What runs is deleted by force only. */
   | "still-running"
+  /** A child is deleted with its root only. */
   | "sub-orchestration"
+  /** The deletion would leave a child behind. */
   | "orphans"
   /** Stored data cannot be decoded. */
   | "corrupt"
@@ -257,7 +364,17 @@ export type ProviderErrorKind =
   /** The same call may succeed later: busy, connection lost, disk full. */
   | "transient";
 
-/** A storage operation failed. Branch on `kind`; `retryable` says whether the same call may succeed later. */
+/**
+ * A storage operation failed. Branch on `kind`; `retryable` says whether the same call may succeed later.
+ *
+ * @example
+ * try {
+ *   await client.start(checkout, { instanceId: "order-1", input: order });
+ * } catch (error) {
+ *   if (!(error instanceof ProviderError && error.retryable)) throw error;
+ *   report("The store is busy. Starting again under the same id starts once.");
+ * }
+ */
 export class ProviderError extends DuroxideError {
   override readonly name = "ProviderError";
   readonly code = "DUROXIDE_PROVIDER";
@@ -269,6 +386,7 @@ export class ProviderError extends DuroxideError {
   ) {
     super(`${operation}: ${message}`, options);
   }
+  /** Whether the same call may succeed later. */
   get retryable(): boolean {
     return this.kind === "transient";
   }

@@ -35,7 +35,7 @@ export interface ActivityRef extends OrchestrationRef {
 export type OrchestrationEnding = "completed" | "failed" | "cancelled" | "continuedAsNew";
 
 /**
- * Something that happened in a runtime, told to its observers after it happened, once. New kinds may come with new versions.
+ * Something that happened in a runtime, told to its observers after it happened, once. New versions may tell more kinds.
  *
  * @example
  * const slow = (fact: Fact): void => {
@@ -105,7 +105,7 @@ export type Fact =
     }
   /** Somebody else has the instance now; what this turn decided is void. */
   | { readonly type: "turn-lock-lost"; readonly instanceId: string }
-  /** Nobody can receive them: late answers, events that nobody waits for, messages to what has ended. */
+  /** Nobody can receive them: late or doubled answers, messages to what has ended or never started. */
   | { readonly type: "messages-dropped"; readonly instanceId: string; readonly why: string; readonly count: number }
   /** Beside the `orchestration-ended` of the same failure. */
   | { readonly type: "orchestration-poisoned"; readonly instanceId: string; readonly details: ErrorDetails }

@@ -14,8 +14,12 @@ export type Backoff =
   | { readonly kind: "exponential"; readonly base?: Duration; readonly multiplier?: number; readonly max?: Duration };
 
 /**
- * How often and when the orchestration tries a failed activity again. Attempts and pauses stand in the history, so a retry
- * goes on after a crash where it was. Only what the activity itself threw is tried again.
+ * How often and when the orchestration tries a failed activity again. Attempts and pauses stand in the history: after a
+ * crash a retry goes on where it was. Only what the activity itself threw is tried again.
+ *
+ * @example
+ * const patient: RetryPolicy = { maxAttempts: 10, backoff: { kind: "fixed", delay: "1m" }, timeout: "10s" };
+ * const receipt = await ctx.scheduleActivity(charge, order, { retry: patient });
  */
 export interface RetryPolicy {
   /** Tries in all, the first included. @default 3 */
@@ -272,7 +276,7 @@ export interface OrchestrationContext {
   /** A text for whoever asks how far this is. Null: none. */
   readonly customStatus: string | null;
   /**
-   * Committed with the turn, and kept over continue-as-new. Clients see it with the status, and can wait for it to change.
+   * Committed with the turn, and kept over continue-as-new. Clients see it with the status, and can wait for a change.
    *
    * @throws DUROXIDE_INVALID_INPUT for a status that is no text
    * @example

@@ -32,12 +32,12 @@ export type ErrorDetails =
 export type ErrorCategory = ErrorDetails["category"];
 
 /**
- * What is wrong with the code as it is deployed. `Nondeterminism`: it does not take the decisions that its history records.
- * `LimitExceeded`: it wants more than the runtime allows.
+ * What is wrong with the code as it is deployed. `Nondeterminism`: it does not take the decisions that its history
+ * records. `LimitExceeded`: it wants more than the runtime allows.
  */
 export type ConfigurationErrorKind = "Nondeterminism" | "LimitExceeded";
 
-/** What the application did. `Panicked` is written by the original only; `Cancelled`, because somebody asked for it. */
+/** What the application did. `Panicked`: its code broke a rule of the engine. `Cancelled`: somebody asked for the end. */
 export type ApplicationErrorKind =
   | { readonly type: "ActivityFailed" }
   | { readonly type: "OrchestrationFailed" }

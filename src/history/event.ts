@@ -15,7 +15,9 @@ export const CORRUPT_HISTORY_EVENT_ID = 99_999;
 /** The replay semantics that this code writes and understands. It changes only when replay changes. */
 export const ENGINE_VERSION = "0.1.30";
 
+/** What every event says beside what happened: which, of what, when. */
 export interface EventEnvelope {
+  /** Counts up from 1 within an execution. */
   readonly eventId: number;
   /** The scheduling event that this completion or breadcrumb answers. */
   readonly sourceEventId: number | null;
@@ -23,12 +25,19 @@ export interface EventEnvelope {
   readonly executionId: number;
   /** Wall clock at creation. For people; replay never looks at it. */
   readonly timestampMs: number;
+  /** The engine that wrote it. */
   readonly duroxideVersion: string;
 }
 
 /** A queue message that continue-as-new carries over: queue name and data. */
 export type CarriedEvent = readonly [name: string, data: string];
 
+/**
+ * What happened, by kind. Inputs, outputs, results and data are texts: JSON as it is stored.
+ *
+ * Of activities, timers, waits and sub-orchestrations, what answers one or tells that it was given up names the event
+ * that asked for it in `sourceEventId`.
+ */
 export type EventPayload =
   | {
       readonly type: "OrchestrationStarted";
@@ -57,9 +66,11 @@ export type EventPayload =
   | { readonly type: "ActivityCancelRequested"; readonly reason: string }
   | { readonly type: "TimerCreated"; readonly fireAtMs: number }
   | { readonly type: "TimerFired"; readonly fireAtMs: number }
+  /** A `waitForEvent` was opened. */
   | { readonly type: "ExternalSubscribed"; readonly name: string }
   | { readonly type: "ExternalEvent"; readonly name: string; readonly data: string }
   | { readonly type: "ExternalSubscribedCancelled"; readonly reason: string }
+  /** A `dequeueEvent` was opened. */
   | { readonly type: "ExternalSubscribedPersistent"; readonly name: string }
   | { readonly type: "ExternalEventPersistent"; readonly name: string; readonly data: string }
   | { readonly type: "ExternalSubscribedPersistentCancelled"; readonly reason: string }
@@ -73,6 +84,7 @@ export type EventPayload =
   | { readonly type: "SubOrchestrationCompleted"; readonly result: string }
   | { readonly type: "SubOrchestrationFailed"; readonly details: ErrorDetails }
   | { readonly type: "SubOrchestrationCancelRequested"; readonly reason: string }
+  /** An orchestration was started that lives on its own. */
   | {
       readonly type: "OrchestrationChained";
       readonly name: string;
@@ -89,8 +101,17 @@ export type EventPayload =
   | { readonly type: "KeyValueCleared"; readonly key: string }
   | { readonly type: "KeyValuesCleared" };
 
+/**
+ * One event of a history: a fact that is never changed.
+ *
+ * @example
+ * const history = await client.readHistory("order-1");
+ * const activities = history.flatMap((event) => (event.type === "ActivityScheduled" ? [event.name] : []));
+ */
 export type Event = EventEnvelope & EventPayload;
+/** The kinds of events. */
 export type EventType = EventPayload["type"];
+/** An event of one kind. */
 export type EventOf<T extends EventType> = EventEnvelope & Extract<EventPayload, { readonly type: T }>;
 
 /** Whether the event ends its execution. */

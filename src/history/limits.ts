@@ -5,12 +5,15 @@ import { InvalidInputError } from "../errors.js";
 
 /** What a runtime may be told to allow. */
 export interface Limits {
+  /** Unread mailbox messages that continue-as-new takes along. */
   readonly maxCarryForwardEvents: number;
   readonly maxCustomStatusBytes: number;
+  /** Of one instance. */
   readonly maxKvKeys: number;
   readonly maxKvValueBytes: number;
 }
 
+/** What a runtime allows unless told otherwise, with the reasons. */
 export const DEFAULT_LIMITS: Limits = Object.freeze({
   /** Every carried message is copied into the next start and its history. A burst must pass; a leak must not. */
   maxCarryForwardEvents: 10_000,

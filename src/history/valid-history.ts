@@ -16,6 +16,7 @@
 import { InvalidHistoryError } from "../errors.js";
 import { type Event, type EventOf, type EventType, INITIAL_EVENT_ID, INITIAL_EXECUTION_ID } from "./event.js";
 import { VERSION } from "./limits.js";
+import { isEventType, type Nature, natureOf } from "./nature.js";
 
 /**
  * What is wrong with the history of an execution, in the order of its events; empty: nothing.
@@ -47,41 +48,9 @@ export function checkHistory(events: readonly Event[]): readonly Event[] {
   throw new InvalidHistoryError(named ?? "?", problems);
 }
 
-/** What an event is to the execution: brought by a message, decided by code, a breadcrumb, or the beginning or end. */
-type Nature = "start" | "arrival" | "decision" | "breadcrumb" | "end";
-
-const NATURES: Readonly<Record<EventType, Nature>> = {
-  OrchestrationStarted: "start",
-  OrchestrationCompleted: "end",
-  OrchestrationFailed: "end",
-  OrchestrationContinuedAsNew: "end",
-  OrchestrationCancelRequested: "arrival",
-  ActivityScheduled: "decision",
-  ActivityCompleted: "arrival",
-  ActivityFailed: "arrival",
-  ActivityCancelRequested: "breadcrumb",
-  TimerCreated: "decision",
-  TimerFired: "arrival",
-  ExternalSubscribed: "decision",
-  ExternalEvent: "arrival",
-  ExternalSubscribedCancelled: "breadcrumb",
-  ExternalSubscribedPersistent: "decision",
-  ExternalEventPersistent: "arrival",
-  ExternalSubscribedPersistentCancelled: "breadcrumb",
-  SubOrchestrationScheduled: "decision",
-  SubOrchestrationCompleted: "arrival",
-  SubOrchestrationFailed: "arrival",
-  SubOrchestrationCancelRequested: "breadcrumb",
-  OrchestrationChained: "decision",
-  CustomStatusUpdated: "decision",
-  KeyValueSet: "decision",
-  KeyValueCleared: "decision",
-  KeyValuesCleared: "decision",
-};
-
 function isEvent(event: unknown): event is Event {
   const type = (event as { readonly type?: unknown } | null | undefined)?.type;
-  return typeof type === "string" && Object.hasOwn(NATURES, type);
+  return typeof type === "string" && isEventType(type);
 }
 
 /** The kind of event that each kind names as its source. */
@@ -115,7 +84,7 @@ type Breadcrumb = EventOf<
 >;
 
 function isBreadcrumb(event: Event): event is Breadcrumb {
-  return NATURES[event.type] === "breadcrumb";
+  return natureOf(event) === "breadcrumb";
 }
 
 function fallsWithEnd(event: Event): boolean {
@@ -147,13 +116,13 @@ class Inspection {
   constructor(events: readonly Event[]) {
     this.#events = events;
     this.#first = events[0]!;
-    this.#end = events.findIndex((event) => NATURES[event.type] === "end");
+    this.#end = events.findIndex((event) => natureOf(event) === "end");
     const last = events.findLastIndex((event, place) => place < this.#end && !fallsWithEnd(event));
     this.#endFrom = last + 1;
   }
 
   see(place: number, event: Event): void {
-    const nature = NATURES[event.type];
+    const nature = natureOf(event);
     if (nature === "arrival" && this.#before !== "arrival" && this.#before !== "start") this.#turn += 1;
     this.#before = nature;
     this.#seePlace(place, event);
@@ -267,7 +236,7 @@ class Inspection {
       return;
     }
     if (request === null || (this.#end >= 0 && place >= this.#end)) return;
-    if (NATURES[event.type] !== "arrival") this.#isCancelTurnOver = true;
+    if (natureOf(event) !== "arrival") this.#isCancelTurnOver = true;
     // What was asked for after the request can have been answered in the same turn only: a system call.
     else if (this.#isCancelTurnOver && (event.sourceEventId ?? 0) < request.eventId)
       this.#say(event, `arrives after the turn of the cancel request, event ${request.eventId}, which is the last`);

@@ -3,6 +3,7 @@
 import type { ErrorDetails } from "./error-details.js";
 import type { CarriedEvent } from "./event.js";
 
+/** Whose child an instance is, and which event asked for it. */
 export interface ParentLink {
   readonly parentInstance: string;
   /** The parent's scheduling event. */
@@ -10,6 +11,7 @@ export interface ParentLink {
   readonly parentExecutionId?: number;
 }
 
+/** Starts an instance. */
 export interface StartOrchestration {
   readonly type: "StartOrchestration";
   readonly instance: string;
@@ -22,6 +24,7 @@ export interface StartOrchestration {
   readonly parentExecutionId?: number;
 }
 
+/** Starts the next execution of an instance. Queued by the turn that ended the one before. */
 export interface ContinueAsNew {
   readonly type: "ContinueAsNew";
   readonly instance: string;
@@ -35,6 +38,7 @@ export interface ContinueAsNew {
   readonly parentExecutionId?: number;
 }
 
+/** An activity that is to be run. All that the worker queue carries. */
 export interface ActivityExecute {
   readonly type: "ActivityExecute";
   readonly instance: string;
@@ -50,30 +54,37 @@ export interface ActivityExecute {
   readonly orchestrationVersion?: string;
 }
 
+/** An activity returned. */
 export interface ActivityCompleted {
   readonly type: "ActivityCompleted";
   readonly instance: string;
   readonly executionId: number;
+  /** The event that scheduled it. */
   readonly id: number;
   readonly result: string;
 }
 
+/** An activity threw, or was given up as poison. */
 export interface ActivityFailed {
   readonly type: "ActivityFailed";
   readonly instance: string;
   readonly executionId: number;
+  /** The event that scheduled it. */
   readonly id: number;
   readonly details: ErrorDetails;
 }
 
+/** A timer. Queued when it is created, visible from its time on. */
 export interface TimerFired {
   readonly type: "TimerFired";
   readonly instance: string;
   readonly executionId: number;
+  /** The event that created it. */
   readonly id: number;
   readonly fireAtMs: number;
 }
 
+/** An event that somebody raised, for `waitForEvent`. */
 export interface ExternalRaised {
   readonly type: "ExternalRaised";
   readonly instance: string;
@@ -81,6 +92,7 @@ export interface ExternalRaised {
   readonly data: string;
 }
 
+/** A message for a durable mailbox, for `dequeueEvent`. */
 export interface QueueMessage {
   readonly type: "QueueMessage";
   readonly instance: string;
@@ -88,6 +100,7 @@ export interface QueueMessage {
   readonly data: string;
 }
 
+/** A child returned. For its parent. */
 export interface SubOrchCompleted {
   readonly type: "SubOrchCompleted";
   readonly parentInstance: string;
@@ -96,6 +109,7 @@ export interface SubOrchCompleted {
   readonly result: string;
 }
 
+/** A child failed or was cancelled. For its parent. */
 export interface SubOrchFailed {
   readonly type: "SubOrchFailed";
   readonly parentInstance: string;
@@ -104,6 +118,7 @@ export interface SubOrchFailed {
   readonly details: ErrorDetails;
 }
 
+/** Asks an instance to end. */
 export interface CancelInstance {
   readonly type: "CancelInstance";
   readonly instance: string;
@@ -126,11 +141,24 @@ export type OrchestratorItem =
 /** What either queue carries. */
 export type WorkItem = OrchestratorItem | ActivityExecute;
 
-/** The instance that a message is addressed to. */
+/**
+ * The instance that a message is addressed to.
+ *
+ * @example
+ * const late = decodeWorkItem('{"CancelInstance":{"instance":"order-1","reason":"too late"}}');
+ * report(targetInstance(late)); // "order-1"
+ */
 export function targetInstance(item: WorkItem): string {
   return item.type === "SubOrchCompleted" || item.type === "SubOrchFailed" ? item.parentInstance : item.instance;
 }
 
+/**
+ * Whether the message begins an execution.
+ *
+ * @example
+ * const item = decodeWorkItem('{"QueueMessage":{"instance":"order-1","name":"cart","data":"1"}}');
+ * if (isStartLike(item)) report(item.orchestration);
+ */
 export function isStartLike(item: WorkItem): item is StartOrchestration | ContinueAsNew {
   return item.type === "StartOrchestration" || item.type === "ContinueAsNew";
 }

@@ -43,10 +43,13 @@ export interface CapabilityFilter {
   readonly supportedVersions: readonly SemVerRange[];
 }
 
+/** How a dispatcher asks for an instance that has messages. */
 export interface FetchOrchestrationOptions {
+  /** How long the lock lives unless it is renewed. */
   readonly lockTimeoutMs: number;
-  /** How long a long-polling provider may wait for work. 0, the default: answer at once. */
+  /** How long a long-polling provider may wait for work. 0: answer at once. @default 0 */
   readonly pollTimeoutMs?: number;
+  /** @default any version */
   readonly capability?: CapabilityFilter;
   /** Names the caller, for stores whose leases need it. */
   readonly dispatcherId?: string;
@@ -59,6 +62,7 @@ export interface FetchOrchestrationOptions {
   readonly signal?: AbortSignal;
 }
 
+/** An instance with everything that its next turn needs. */
 export interface OrchestrationItem {
   readonly instance: string;
   readonly orchestrationName: string;
@@ -75,18 +79,22 @@ export interface OrchestrationItem {
   readonly warmAsOf: string | null;
   /** Set where stored history cannot be decoded; `history` and `kvSnapshot` are then empty. */
   readonly historyError: string | null;
+  /** The batch: what was visible at the fetch, oldest due time first. */
   readonly messages: readonly OrchestratorItem[];
   /** The values as of the end of the previous execution: the current one's writes are rebuilt by replay. */
   readonly kvSnapshot: ReadonlyMap<string, KvEntry>;
 }
 
+/** An instance that nobody else may touch until its lock is released or lapses. */
 export interface LockedOrchestrationItem {
   readonly item: OrchestrationItem;
+  /** Proves the lock to ack, abandon and renew. */
   readonly lockToken: string;
   /** The highest fetch count over the batch, this fetch included. */
   readonly attemptCount: number;
 }
 
+/** Where an execution stands. `ContinuedAsNew`: it has ended, and the start of the next is queued. */
 export type ExecutionStatus = "Running" | "Completed" | "Failed" | "ContinuedAsNew";
 
 /** What the runtime says of the execution beside its events. Absent fields leave the store as it is. */
@@ -97,6 +105,7 @@ export interface ExecutionMetadata {
   readonly orchestrationName?: string;
   readonly orchestrationVersion?: string;
   readonly parentInstanceId?: string;
+  /** The engine version that wrote the execution, for the capability filter. */
   readonly pinnedVersion?: SemVer;
 }
 
@@ -121,6 +130,7 @@ export interface TurnCommit {
   readonly cancelledTimers: readonly ScheduledId[];
 }
 
+/** How work is given back. */
 export interface AbandonOptions {
   /**
    * Keeps the work invisible for this long; of an orchestration item the whole instance, so that messages which arrive
@@ -139,38 +149,52 @@ export type TagFilter =
   | { readonly kind: "any" }
   | { readonly kind: "none" };
 
+/** For whom a fetch may take and keep sessions. */
 export interface SessionFetch {
+  /** Sessions that are free, or this owner's, are taken; those of others are left alone. */
   readonly ownerId: string;
+  /** How long a session stays with its owner unless it is renewed. */
   readonly lockTimeoutMs: number;
 }
 
+/** How a worker asks for an activity. */
 export interface FetchWorkOptions {
+  /** How long the lock lives unless it is renewed. */
   readonly lockTimeoutMs: number;
+  /** How long a long-polling provider may wait for work. 0: answer at once. @default 0 */
   readonly pollTimeoutMs?: number;
   /** Absent: only work without a session. */
   readonly session?: SessionFetch;
   /** @default default-only */
   readonly tagFilter?: TagFilter;
+  /** Names the caller, for stores whose leases need it. */
   readonly dispatcherId?: string;
+  /** Ends a long poll early: the fetch resolves to null. */
   readonly signal?: AbortSignal;
 }
 
 /** `terminated`: the instance is known and the item's execution is no longer its running one. */
 export type ExecutionState = "running" | "terminated";
 
+/** An activity that nobody else may run until its lock is released or lapses. */
 export interface LockedWorkItem {
   readonly item: ActivityExecute;
+  /** Proves the lock to ack, abandon and renew. */
   readonly lockToken: string;
+  /** How often it was fetched, this fetch included. */
   readonly attemptCount: number;
   readonly executionState: ExecutionState;
 }
 
+/** When a message becomes visible, and whether it is wanted at all. */
 export interface EnqueueOptions {
+  /** Keeps the message invisible for this long. @default 0 */
   readonly delayMs?: number;
-  /** For a start: do nothing if the instance exists or a start for it is queued. */
+  /** For a start: do nothing if the instance exists or a start for it is queued. @default false */
   readonly ifAbsent?: boolean;
 }
 
+/** `exists`: an instance of that id is there already, so nothing was queued. */
 export type EnqueueOutcome = "enqueued" | "exists";
 
 /** `Pending`: a start is queued, no turn is committed yet. */
@@ -184,9 +208,11 @@ export interface InstanceStatus {
   readonly customStatusVersion: number;
 }
 
+/** How large an instance is: its current execution, and its key-value store. */
 export interface InstanceStats {
   readonly historyEventCount: number;
   readonly historySizeBytes: number;
+  /** Unread mailbox messages that its execution took over from the one before. */
   readonly queuePendingCount: number;
   readonly kvUserKeyCount: number;
   readonly kvTotalValueBytes: number;
@@ -201,30 +227,48 @@ export interface WakeSource {
   watchInstance(instance: string, listener: () => void): () => void;
 }
 
+/**
+ * A store. What it must promise stands in the header of this file (P1 to P9) and in `docs/writing-a-provider.md`;
+ * `duroxide-ts/provider-tests` finds out whether it does.
+ *
+ * Applications open one and hand it to `Runtime.start` and `new Client`. They close it after both, by `await using` or
+ * `Symbol.asyncDispose`.
+ */
 export interface Provider extends AsyncDisposable {
+  /** What kind of store it is, for logs and metrics. */
   readonly name: string;
+  /** Of the provider, not of the store. */
   readonly version: string;
 
   /** Never creates the instance. @throws ProviderError "invalid" for an `ActivityExecute`. */
   enqueueForOrchestrator(item: OrchestratorItem, options?: EnqueueOptions): Promise<EnqueueOutcome>;
+  /**
+   * Locks the instance whose oldest message has waited longest, and takes what is visible of its messages as one batch.
+   * Null: no eligible work.
+   */
   fetchOrchestrationItem(options: FetchOrchestrationOptions): Promise<LockedOrchestrationItem | null>;
-  /** @throws ProviderError "lock-lost"; "duplicate-event" or "invalid", and then the lock is still held. */
+  /**
+   * Commits a turn and releases the instance, in one. The messages of that fetch are gone with it.
+   * @throws ProviderError "lock-lost"; "duplicate-event" or "invalid", and then the lock is still held
+   */
   ackOrchestrationItem(lockToken: string, turn: TurnCommit): Promise<void>;
-  /** Counts only on the messages of that fetch. An unknown token succeeds silently. */
+  /** Releases the instance, unchanged. Counts only on the messages of that fetch. An unknown token succeeds silently. */
   abandonOrchestrationItem(lockToken: string, options?: AbandonOptions): Promise<void>;
-  /** @throws ProviderError "lock-lost" */
+  /** From now on, not from the end of the old lock. @throws ProviderError "lock-lost" */
   renewOrchestrationItemLock(lockToken: string, extendForMs: number): Promise<void>;
 
+  /** Queues an activity outside of a turn. @throws ProviderError "invalid" for a message */
   enqueueForWorker(item: ActivityExecute): Promise<void>;
+  /** Locks the oldest activity that suits the tags and sessions of the caller. Null: no eligible work. */
   fetchWorkItem(options: FetchWorkOptions): Promise<LockedWorkItem | null>;
   /**
    * Removes the work and queues its completion, in one. `null`: removes only.
    * @throws ProviderError "lock-lost": cancelled, taken over, expired or acked before.
    */
   ackWorkItem(lockToken: string, completion: OrchestratorItem | null): Promise<void>;
-  /** An unknown token succeeds silently. */
+  /** Gives the activity back. An unknown token succeeds silently. */
   abandonWorkItem(lockToken: string, options?: AbandonOptions): Promise<void>;
-  /** @throws ProviderError "lock-lost" */
+  /** From now on; answers whether the outcome is still wanted. @throws ProviderError "lock-lost" */
   renewWorkItemLock(lockToken: string, extendForMs: number): Promise<ExecutionState>;
 
   /** Renews the live, recently used sessions of these owners; answers how many. */
@@ -237,19 +281,22 @@ export interface Provider extends AsyncDisposable {
 
   /** The latest execution's history; empty for an unknown instance. @throws ProviderError "corrupt" */
   read(instance: string): Promise<readonly Event[]>;
+  /** As `read`, of that execution. */
   readWithExecution(instance: string, executionId: number): Promise<readonly Event[]>;
   /** For tests and import. @throws ProviderError "duplicate-event", "invalid" (event id 0) */
   appendWithExecution(instance: string, executionId: number, events: readonly Event[]): Promise<void>;
   /** Where the instance stands, without its history. Null: unknown. */
   getInstanceStatus(instance: string): Promise<InstanceStatus | null>;
-  /** Null unless the version is newer than the one last seen. */
+  /** The custom status. Null unless its version is newer than the one last seen. */
   getCustomStatus(
     instance: string,
     lastSeenVersion: number,
   ): Promise<{ readonly status: string | null; readonly version: number } | null>;
   /** The committed view: earlier executions, then the committed turns of the current one. */
   getKvValue(instance: string, key: string): Promise<string | null>;
+  /** As `getKvValue`, all of them; empty for an unknown instance. */
   getKvAllValues(instance: string): Promise<ReadonlyMap<string, string>>;
+  /** Null: unknown. */
   getInstanceStats(instance: string): Promise<InstanceStats | null>;
 
   /** Null: the store offers no management. */

@@ -22,13 +22,17 @@ export interface LockRenewal<T> {
 /** How long before a retry of a renewal that failed for a passing reason. */
 const RETRY_AFTER_MS = 200;
 
-/** A buffer as long as the lock itself, or longer, asks for no more than this many renewals in the life of a lock. */
+/** However long the buffer, no more than this many renewals in the life of a lock. */
 const MOST_RENEWALS = 10;
 
-/** Half the lock's life, or earlier if the buffer asks for it; never as late as its end, and never all the time. */
+/**
+ * Half the lock's life, or earlier if the buffer asks for it; never as late as its end, and never all the time. A buffer that
+ * the lock does not outlive was meant for longer locks, and asks for nothing.
+ */
 export function renewalIntervalMs(lockTimeoutMs: number, renewalBufferMs: number): number {
-  const asked = Math.max(lockTimeoutMs - renewalBufferMs, lockTimeoutMs / MOST_RENEWALS);
-  return Math.max(1, Math.floor(Math.min(lockTimeoutMs / 2, asked)));
+  const half = lockTimeoutMs / 2;
+  const asked = renewalBufferMs < lockTimeoutMs ? lockTimeoutMs - renewalBufferMs : half;
+  return Math.max(1, Math.floor(Math.min(half, Math.max(asked, lockTimeoutMs / MOST_RENEWALS))));
 }
 
 /** Starts renewing. Returns the way to stop. */

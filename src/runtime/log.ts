@@ -7,10 +7,13 @@ import { messageOf, ProviderError, unreachable } from "../errors.js";
 import { displayMessage, type ErrorDetails } from "../history/error-details.js";
 import type { ActivityRef, Fact, Observer, OrchestrationRef } from "../observer.js";
 
+/** How urgent a record is, from the least to the most. */
 export type LogLevel = "debug" | "info" | "warn" | "error";
 
+/** What a record is about, flat: `instance_id`, `activity_name`, `duration_ms` … */
 export type LogFields = Readonly<Record<string, string | number | boolean>>;
 
+/** One thing to be logged, for any logger. */
 export interface LogRecord {
   /** When it was reported; absent where no clock was given. */
   readonly timeMs?: number;
@@ -21,6 +24,7 @@ export interface LogRecord {
   readonly fields: LogFields;
 }
 
+/** What is logged, and with which time. */
 export interface LogOptions {
   /** What is less urgent is left out. @default "info" */
   readonly level?: LogLevel;
@@ -48,7 +52,12 @@ export function logTo(sink: (record: LogRecord) => void, options: LogOptions = {
   };
 }
 
-/** One line: time, level, target, message, then `field=value`. Line breaks in values are escaped. */
+/**
+ * One line: time, level, target, message, then `field=value`. Line breaks in values are escaped.
+ *
+ * @example
+ * const log = logTo((record) => console.error(formatLogLine(record)));
+ */
 export function formatLogLine({ timeMs, level, target, message, fields }: LogRecord): string {
   const time = timeMs === undefined ? [] : [new Date(timeMs).toISOString()];
   const pairs = Object.entries(fields).map(([name, value]) => `${name}=${quoteIfNeeded(String(value))}`);

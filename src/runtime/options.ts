@@ -43,7 +43,7 @@ export interface RuntimeOptions {
   readonly supportedReplayVersions?: { readonly min?: string; readonly max?: string };
   /** How long a session stays with a worker without a sign of life. @default 30_000 */
   readonly sessionLockTimeoutMs?: number;
-  /** @default 5_000 */
+  /** How long before its end a session's lock is renewed, at the latest. @default 5_000 */
   readonly sessionLockRenewalBufferMs?: number;
   /** How long a session without activities stays with its worker. @default 300_000 */
   readonly sessionIdleTimeoutMs?: number;
@@ -60,13 +60,13 @@ export interface RuntimeOptions {
   readonly tagFilter?: TagFilter;
   /** Memory for instances that wait between turns, so that they need no replay. 0: none. @default 64 MiB */
   readonly warmCacheBytes?: number;
-  /** How large things may be. Raise with care: other processes have limits too. */
+  /** How large things may be. Raise with care: other processes have limits too. @default `DEFAULT_LIMITS` */
   readonly limits?: Partial<Limits>;
   /** By name of orchestration: which version a start that names none gets. @default "latest" for all */
   readonly versionPolicies?: VersionPolicies;
   /** How long `shutdown` waits for activities in flight before it gives them back. @default 5_000 */
   readonly shutdownGraceMs?: number;
-  /** Told everything that happens. */
+  /** Told everything that happens. @default none */
   readonly observers?: readonly Observer[];
   /** @default the system's clock */
   readonly clock?: Clock;
@@ -86,6 +86,7 @@ const MiB = 1_048_576;
 const DAY_MS = 86_400_000;
 const OWN_VERSION: SemVer = parseSemVer(ENGINE_VERSION)!;
 
+/** What a runtime does unless told otherwise, with the reasons. */
 export const DEFAULT_RUNTIME_OPTIONS: ResolvedRuntimeOptions = Object.freeze({
   /** Turns of one process run one after the other; the slots only overlap their storage calls. */
   orchestrationConcurrency: 16,

@@ -15,8 +15,10 @@ import { compareSemVer, formatSemVer, parseSemVer } from "./semver.js";
 
 /** The newest registered version, or always this one. */
 export type VersionPolicy = "latest" | (string & {});
+/** Which version a start gets that names none, by name of orchestration. */
 export type VersionPolicies = Readonly<Record<string, VersionPolicy>>;
 
+/** What a registry is made of. */
 export interface RegistryContents {
   readonly orchestrations?: readonly OrchestrationDefinition[];
   readonly activities?: readonly ActivityDefinition[];
@@ -64,6 +66,8 @@ export class Registry {
   }
 
   /**
+   * A registry of these definitions.
+   *
    * @throws DUROXIDE_REGISTRATION for duplicates, bad versions, declarations, reserved names and void policies
    * @throws DUROXIDE_INVALID_OPTIONS for what is neither a list of definitions nor policies
    */
@@ -72,7 +76,13 @@ export class Registry {
     return new Registry(completed(contents ?? {}), []);
   }
 
-  /** All of this one and all of the other. Where both have a policy for a name, the other's counts. */
+  /**
+   * All of this one and all of the other, as a new registry. Where both have a policy for a name, the other's counts.
+   *
+   * @throws DUROXIDE_REGISTRATION as `Registry.of`
+   * @example
+   * const registry = Registry.of({ activities: [charge] }).merge({ orchestrations: [checkout] });
+   */
   merge(other: Registry | RegistryContents): Registry {
     const added = other instanceof Registry ? other.#contents : completed(other);
     return new Registry(
@@ -99,10 +109,12 @@ export class Registry {
     return { name, version: formatSemVer(found.version), handler: handlerOf(found.definition) };
   }
 
+  /** Null: not registered here. */
   activity(name: string): ActivityDefinition | null {
     return this.#activities.get(name) ?? null;
   }
 
+  /** In that version; without one, in the version that a start would get. */
   hasOrchestration(name: string, version: string | null = null): boolean {
     return this.resolveOrchestration(name, version) !== null;
   }

@@ -4,6 +4,7 @@
 //   U2. What this runtime has given back too often, over minutes, and nobody has moved on since, nobody can run: only then
 //       is it failed, naming what is missing.
 
+/** How long work is left alone that nobody here can run: `baseMs` at first, doubled each time, at most `maxMs`. */
 export interface UnregisteredBackoff {
   readonly baseMs: number;
   readonly maxMs: number;

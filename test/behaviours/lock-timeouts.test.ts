@@ -35,7 +35,7 @@ describe("the time between two renewals", () => {
     ["half the lock, where the buffer is shorter", 30_000, 5_000, 15_000],
     ["less than half, where the buffer asks for it", 30_000, 20_000, 10_000],
     ["a tenth of the lock, where the buffer is nearly all of it", 5_000, 4_999, 500],
-    ["a tenth of the lock, where the buffer is longer", 2_000, 5_000, 200],
+    ["half the lock, where the buffer is longer than the lock", 2_000, 5_000, 1_000],
     ["half the lock in fractions of a second", 100, 20, 50],
     ["never nothing", 1, 0, 1],
   ])("is %s: of %d ms with a buffer of %d ms, %d ms", (_what, lockMs, bufferMs, everyMs) => {
@@ -89,7 +89,7 @@ onEveryStore((store) => {
     test.each([
       { takesMs: 6_000, lockMs: 3_000, bufferMs: 1_000, renewedAt: [1_500, 3_000, 4_500] },
       { takesMs: 3_000, lockMs: 2_000, bufferMs: 1_000, renewedAt: [1_000, 2_000] },
-      { takesMs: 700, lockMs: 2_000, bufferMs: 5_000, renewedAt: [200, 400, 600] },
+      { takesMs: 3_500, lockMs: 2_000, bufferMs: 5_000, renewedAt: [1_000, 2_000, 3_000] },
       { takesMs: 6_000, lockMs: 5_000, bufferMs: 2_000, renewedAt: [2_500, 5_000] },
       { takesMs: 6_000, lockMs: 5_000, bufferMs: 3_500, renewedAt: [1_500, 3_000, 4_500] },
     ])(

@@ -199,7 +199,6 @@ onEveryStore((store) => {
         "TimerCreated",
         "TimerFired",
         "ExternalEventPersistent",
-        "ExternalSubscribedPersistentCancelled",
         "OrchestrationContinuedAsNew",
       ]);
     });

@@ -108,7 +108,7 @@ onEveryStore((store) => {
       expect(await world.run(works, { input: "data" })).toBe("result:data");
       expect(world.factsOf("activity-started")).toHaveLength(1);
       expect(renewals).toBeGreaterThanOrEqual(30);
-      expect(renewals).toBeLessThanOrEqual(300); // Thirty lives of the lock, however long the default buffer is.
+      expect(renewals).toBeLessThanOrEqual(60); // Thirty lives of the lock, however long the default buffer is.
     });
 
     test.each([

@@ -56,6 +56,7 @@ import { MemoryAdmin } from "./memory-admin.js";
 import type { Message } from "./message-list.js";
 import { WorkerQueue, type WorkRow } from "./worker-queue.js";
 
+/** What a store in memory may be told. */
 export interface MemoryProviderOptions {
   /** @default the system's clock */
   readonly clock?: Clock;
@@ -70,7 +71,14 @@ interface Candidate {
   readonly identity: Identity;
 }
 
-/** Keeps everything in memory: for tests, examples and experiments. Nothing survives the process. */
+/**
+ * Keeps everything in memory: for tests, examples and experiments. Nothing survives the process.
+ *
+ * @throws DUROXIDE_INVALID_OPTIONS for an option that is unknown or wrong
+ * @example
+ * await using provider = new MemoryProvider();
+ * await using runtime = await Runtime.start({ provider, orchestrations, activities });
+ */
 export class MemoryProvider implements Provider {
   readonly name = "memory";
   readonly version = "0.1.0";

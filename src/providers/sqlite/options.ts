@@ -8,8 +8,9 @@ import { checkOptions, integerBetween, isClock, isFunction, oneOf } from "../../
 /** What a commit survives. `full`: a power cut. `process-crash`: the end of the process, but not a power cut. */
 export type SqliteDurability = "full" | "process-crash";
 
+/** What a store in a SQLite file may be told. */
 export interface SqliteOptions {
-  /** @default "full" */
+  /** What a resolved call survives. @default "full" */
   readonly durability?: SqliteDurability;
   /** How long an operation waits while another process writes, before it fails as `transient`. @default 5000 */
   readonly busyTimeoutMs?: number;
