@@ -1,12 +1,14 @@
-// The examples in TSDoc comments, as modules that can be compiled.
+// The examples in TSDoc comments and on the pages of the documentation, as modules that can be compiled.
 
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { basename, join, relative } from "node:path";
-import { ROOT, run, TSC } from "./packing.js";
+import { join, relative } from "node:path";
+import type { Declarations } from "./declarations.js";
+import { ENTRY_POINTS, ROOT, run, TSC } from "./packing.js";
 
-/** One `@example`, and where it stands. */
+/** One `@example`, or one block of code on a page. */
 export interface Example {
   readonly file: string;
+  /** Of the tag, or of the fence: the code begins on the next one. */
   readonly line: number;
   readonly code: string;
 }
@@ -29,11 +31,13 @@ const CAST = `
   declare const ctx: import("duroxide-ts").OrchestrationContext;
   declare const handle: import("duroxide-ts").OrchestrationHandle<string>;
   declare const clock: import("duroxide-ts/testing").VirtualClock;
-  declare const order: { readonly id: string; readonly amount: number };
-  declare const checkout: import("duroxide-ts").OrchestrationDefinition<typeof order, string>;
-  declare const reserve: import("duroxide-ts").ActivityDefinition<typeof order, void>;
-  declare const charge: import("duroxide-ts").ActivityDefinition<typeof order, string>;
+  interface Order { readonly id: string; readonly amount: number }
+  declare const order: Order;
+  declare const checkout: import("duroxide-ts").OrchestrationDefinition<Order, string>;
+  declare const reserve: import("duroxide-ts").ActivityDefinition<Order, void>;
+  declare const charge: import("duroxide-ts").ActivityDefinition<Order, string>;
   declare const ship: import("duroxide-ts").ActivityDefinition<string, string>;
+  declare const refund: import("duroxide-ts").ActivityDefinition<string, void>;
   declare const approval: import("duroxide-ts").EventDefinition<{ readonly ok: boolean }>;
   declare const orchestrations: readonly import("duroxide-ts").OrchestrationDefinition[];
   declare const activities: readonly import("duroxide-ts").ActivityDefinition[];
@@ -53,19 +57,45 @@ export function examplesIn(file: string, text: string): Example[] {
     return starts.map((start) => {
       const length = lines.slice(start + 1).findIndex((line) => /^@[a-z]/.test(line));
       const body = lines.slice(start + 1, length === -1 ? undefined : start + 1 + length);
-      return { file, line: firstLine + start, code: body.filter((line) => !line.startsWith("```")).join("\n") };
+      const code = body.map((line) => (line.startsWith("```") ? "" : line)).join("\n");
+      return { file, line: firstLine + start, code };
     });
   });
 }
 
-/** Compiles each example as a module of its own, strictly. Answers what the compiler says: nothing, if all is well. */
-export async function compile(examples: readonly Example[], importable: readonly Importable[]): Promise<string> {
+/** Every block of TypeScript on a page. */
+export function blocksIn(file: string, text: string): Example[] {
+  return [...text.matchAll(/^```ts\n([\s\S]*?)^```$/gm)].map((block) => {
+    return { file, line: text.slice(0, block.index).split("\n").length, code: block[1]! };
+  });
+}
+
+/** What examples may use without importing it: whatever an entry point exports. */
+export function importableFrom(declarations: Declarations): Importable[] {
+  return ENTRY_POINTS.map(({ name: entryPoint, types: entryFile }) => {
+    const names = new Set(declarations.exportsOf(entryFile).map(({ name }) => name));
+    return { entryPoint, entryFile, names };
+  });
+}
+
+/**
+ * Compiles each example as a module of its own, strictly. Answers what the compiler says, and of which line: nothing, if
+ * all is well. `neighbours`: examples that others import, by the name under which they do.
+ */
+export async function compile(
+  examples: readonly Example[],
+  importable: readonly Importable[],
+  neighbours: Readonly<Record<string, Example>> = {},
+): Promise<string> {
   // In the package's own folder, where its name resolves to its declarations.
   const folder = mkdtempSync(join(ROOT, ".docs-"));
   try {
     for (const example of examples) {
       const module = `${importsFor(example, importable)}\n${example.code}\nexport {};\n`;
       writeFileSync(join(folder, `${nameOf(example)}.ts`), module);
+    }
+    for (const [name, example] of Object.entries(neighbours)) {
+      writeFileSync(join(folder, `${name}.ts`), `export * from "./${nameOf(example)}.js";\n`);
     }
     writeFileSync(join(folder, "cast.ts"), CAST);
     const compilerOptions = {
@@ -78,16 +108,29 @@ export async function compile(examples: readonly Example[], importable: readonly
     };
     const tsconfig = { extends: "../tsconfig.json", compilerOptions, include: ["*.ts"] };
     writeFileSync(join(folder, "tsconfig.json"), JSON.stringify(tsconfig));
-    return await saidBy(run(process.execPath, [TSC, "--pretty", "false", "-p", folder]), folder);
+    return inPlace(await saidBy(run(process.execPath, [TSC, "--pretty", "false", "-p", folder])), examples);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
-/** Tells where the example stands: `client-client-line-103`. */
+/** A file name for the example: `dist-client-client-d-ts-103`. */
 function nameOf({ file, line }: Example): string {
-  const path = relative(join(ROOT, "dist"), file).replace(/\.d\.ts$/, "");
-  return `${path.replaceAll(/[\\/]/g, "-")}-line-${line}`;
+  return `${placeOf(file).replaceAll(/[^\w]+/g, "-")}-${line}`;
+}
+
+function placeOf(file: string): string {
+  return relative(ROOT, file).replaceAll("\\", "/");
+}
+
+/** Points at the examples where they stand, `docs/running.md:7:12`, instead of at the modules made of them. */
+function inPlace(said: string, examples: readonly Example[]): string {
+  const byName = new Map(examples.map((example) => [nameOf(example), example]));
+  return said.replaceAll(/^.*?([\w-]+)\.ts\((\d+),(\d+)\)/gm, (module, name: string, row: string, column: string) => {
+    const example = byName.get(name);
+    // The first row of a module holds its imports.
+    return example === undefined ? module : `${placeOf(example.file)}:${example.line + Number(row) - 1}:${column}`;
+  });
 }
 
 /** What the example uses and does not declare. Its own entry point comes first, where two export one name. */
@@ -109,10 +152,10 @@ function isDeclaredIn(code: string, name: string): boolean {
   return declared.test(code) || imported.test(code);
 }
 
-async function saidBy(compilation: Promise<{ readonly stdout: string }>, folder: string): Promise<string> {
+async function saidBy(compilation: Promise<{ readonly stdout: string }>): Promise<string> {
   try {
     return (await compilation).stdout;
   } catch (error) {
-    return String((error as { readonly stdout?: string }).stdout).replaceAll(`${basename(folder)}/`, "");
+    return String((error as { readonly stdout?: string }).stdout);
   }
 }
