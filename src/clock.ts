@@ -22,6 +22,9 @@ let ahead = Number.NEGATIVE_INFINITY;
 /**
  * The wall clock, which never goes back: when it is set back, time goes on from where it was, at its own pace. Whatever is
  * visible stays visible, and what was locked stays no longer locked than it should.
+ *
+ * @example
+ * const expiresAt = systemClock.now() + 5_000;
  */
 export const systemClock: Clock = {
   now() {

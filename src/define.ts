@@ -35,6 +35,7 @@ export interface ActivityDefinition<I = unknown, O = unknown> {
   readonly name: string;
   readonly input: Schema<I> | null;
   readonly output: Schema<O> | null;
+  /** Whether it has no function here. Enough to call it, but not to register it. */
   readonly isDeclaration: boolean;
   run(ctx: ActivityContext, input: I): Promise<O> | O;
 }
@@ -47,6 +48,7 @@ export interface OrchestrationDefinition<I = unknown, O = unknown> {
   readonly version: string | null;
   readonly input: Schema<I> | null;
   readonly output: Schema<O> | null;
+  /** Whether it has no function here. Enough to start it, but not to register it. */
   readonly isDeclaration: boolean;
   run(ctx: OrchestrationContext, input: I): Promise<O>;
 }

@@ -64,7 +64,13 @@ export abstract class DuroxideError extends Error {
   abstract readonly code: ErrorCode;
 }
 
-/** A value, id or name was refused before anything was written. */
+/**
+ * A value, id or name was refused before anything was written.
+ *
+ * @example
+ * const refused = await client.raiseEvent("order-1", "measured", Number.NaN).catch((error: unknown) => error);
+ * if (refused instanceof InvalidInputError) report(refused.message); // data of event 'measured': $ is NaN …
+ */
 export class InvalidInputError extends DuroxideError {
   override readonly name = "InvalidInputError";
   readonly code = "DUROXIDE_INVALID_INPUT";
@@ -236,13 +242,31 @@ export class SubOrchestrationError extends DuroxideError {
   }
 }
 
-/** A wait reached its deadline. The instance goes on; wait again, or look at its status. */
+/**
+ * A wait reached its deadline. The instance goes on; wait again, or look at its status.
+ *
+ * @example
+ * const receipt = await handle.result({ timeoutMs: 1_000 }).catch((error: unknown) => {
+ *   if (error instanceof TimeoutError) return "your order is on its way";
+ *   throw error;
+ * });
+ */
 export class TimeoutError extends DuroxideError {
   override readonly name = "TimeoutError";
   readonly code = "DUROXIDE_TIMEOUT";
 }
 
-/** A wait was given up because the caller's AbortSignal fired. `cause` is its reason. */
+/**
+ * A wait was given up because the caller's AbortSignal fired. `cause` is its reason.
+ *
+ * @example
+ * const stopping = new AbortController();
+ * const waiting = handle.result({ signal: stopping.signal });
+ * stopping.abort("the process ends");
+ * await waiting.catch((error: unknown) => {
+ *   if (error instanceof AbortedError) report(error.cause); // "the process ends"
+ * });
+ */
 export class AbortedError extends DuroxideError {
   override readonly name = "AbortedError";
   readonly code = "DUROXIDE_ABORTED";
@@ -296,7 +320,17 @@ export class ActivityFailedError extends DuroxideError {
   }
 }
 
-/** One attempt of an activity took longer than its retry policy allows. The attempt was cancelled. */
+/**
+ * One attempt of an activity took longer than its retry policy allows. The attempt was cancelled.
+ *
+ * @example
+ * try {
+ *   await ctx.scheduleActivity(charge, order, { retry: { maxAttempts: 1, timeout: "10s" } });
+ * } catch (error) {
+ *   if (!(error instanceof ActivityTimeoutError)) throw error;
+ *   ctx.setCustomStatus("the bank takes its time");
+ * }
+ */
 export class ActivityTimeoutError extends DuroxideError {
   override readonly name = "ActivityTimeoutError";
   readonly code = "DUROXIDE_ACTIVITY_TIMEOUT";

@@ -20,7 +20,7 @@ export type * from "./define.js";
 export { activity, event, orchestration } from "./define.js";
 export type { DurableTask } from "./engine/durable-task.js";
 export type * from "./engine/orchestration-context.js";
-export type { ErrorCode, ProviderErrorKind } from "./errors.js";
+export type { Divergence, ErrorCode, ProviderErrorKind } from "./errors.js";
 export {
   AbortedError,
   ActivityCancelledError,

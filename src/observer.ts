@@ -35,7 +35,7 @@ export interface ActivityRef extends OrchestrationRef {
 export type OrchestrationEnding = "completed" | "failed" | "cancelled" | "continuedAsNew";
 
 /**
- * Something that happened in a runtime, told to its observers after it happened, once. New versions may tell more kinds.
+ * Something that happened in a runtime, told to its observers after it happened, once. New versions may tell more.
  *
  * @example
  * const slow = (fact: Fact): void => {

@@ -146,6 +146,7 @@ export class Client extends Management {
    * const later = await client.start("Reminder", { input: "order-1", delay: "3d" });
    */
   start<I, O>(definition: OrchestrationDefinition<I, O>, ...args: StartArguments<I>): Promise<OrchestrationHandle<O>>;
+  /** By name, for an orchestration of which there is no definition here. */
   start<O = unknown>(name: string, options?: StartOptions): Promise<OrchestrationHandle<O>>;
   async start(target: OrchestrationDefinition | string, options: StartOptions = {}): Promise<OrchestrationHandle> {
     checkOptions("Client.start", options, START_OPTION_CHECKS);
@@ -179,7 +180,9 @@ export class Client extends Management {
    * const receipt = await client.getHandle(checkout, "order-1").result();
    */
   getHandle<O>(definition: OrchestrationDefinition<unknown, O>, instanceId: string): OrchestrationHandle<O>;
+  /** By name; the result's type is what you say. */
   getHandle<O = unknown>(name: string, instanceId: string): OrchestrationHandle<O>;
+  /** By id alone, whatever the orchestration is. */
   getHandle<O = unknown>(instanceId: string): OrchestrationHandle<O>;
   getHandle(...args: [target: OrchestrationDefinition | string, instanceId: string] | [instanceId: string]) {
     const [target, instanceId] = args.length === 2 ? args : [null, args[0]];
@@ -214,6 +217,8 @@ export class Client extends Management {
    *
    * @throws DUROXIDE_INVALID_INPUT for a bad id or name, or data that JSON cannot carry or the schema refuses
    * @throws DUROXIDE_PROVIDER if the store fails
+   * @example
+   * await client.enqueueEvent("cart-7", "items", { sku: "tea", count: 2 });
    */
   async enqueueEvent<T = unknown>(
     instanceId: string,
@@ -231,6 +236,8 @@ export class Client extends Management {
    *
    * @throws DUROXIDE_INVALID_INPUT for a bad id, or a reason that is no text
    * @throws DUROXIDE_PROVIDER if the store fails
+   * @example
+   * await client.cancel("order-1", "the customer withdrew");
    */
   async cancel(instanceId: string, reason: string = DEFAULTS.cancelReason): Promise<void> {
     const instance = checkInstanceId(instanceId);
@@ -265,6 +272,9 @@ export class Client extends Management {
    * @throws DUROXIDE_PROVIDER if the store fails for good; transient failures are waited out
    * @throws DUROXIDE_INVALID_OPTIONS for an option that is unknown or wrong
    * @throws DUROXIDE_INVALID_INPUT for an id that no instance can have
+   * @example
+   * const ended = await client.waitForOrchestration("order-1", { timeoutMs: 30_000 });
+   * report(ended.status === "Completed" ? ended.output : ended.error);
    */
   async waitForOrchestration(instanceId: string, options: WaitOptions = {}): Promise<EndedStatus> {
     checkOptions("waitForOrchestration", options, WAIT_OPTION_CHECKS);
@@ -311,6 +321,8 @@ export class Client extends Management {
    * A value of the instance's key-value store: JSON, or the text itself where it is none. Undefined: there is none.
    *
    * @throws DUROXIDE_PROVIDER if the store fails
+   * @example
+   * const stock = await client.getKvValue<number>("warehouse", "stock");
    */
   async getKvValue<T = unknown>(instanceId: string, key: string): Promise<T | undefined> {
     const text = await this.getKvText(instanceId, key);
@@ -341,6 +353,8 @@ export class Client extends Management {
    * waited for all the same: give a timeout.
    *
    * @throws DUROXIDE_TIMEOUT, DUROXIDE_ABORTED, DUROXIDE_PROVIDER, DUROXIDE_INVALID_OPTIONS as `waitForOrchestration`
+   * @example
+   * const answer = await client.waitForKvValue<string>("order-1", "answer", { timeoutMs: 5_000 });
    */
   async waitForKvValue<T = unknown>(instanceId: string, key: string, options: WaitOptions = {}): Promise<T> {
     checkOptions("waitForKvValue", options, WAIT_OPTION_CHECKS);
@@ -360,6 +374,8 @@ export class Client extends Management {
    *
    * @throws DUROXIDE_INVALID_INPUT for a bad id, or an execution id that is no integer from 1 up
    * @throws DUROXIDE_PROVIDER if the store fails, or holds events that cannot be decoded (kind "corrupt")
+   * @example
+   * for (const { eventId, type } of await client.readHistory("order-1")) report(`${eventId} ${type}`);
    */
   async readHistory(instanceId: string, executionId?: number): Promise<readonly Event[]> {
     const instance = checkInstanceId(instanceId);

@@ -9,7 +9,14 @@ import type { DeleteOptions } from "./management.js";
 import type { KnownStatus, OrchestrationStatus } from "./status.js";
 import type { WaitOptions } from "./wait.js";
 
-/** An instance, known or yet to be known to the store, with the type of what it returns. `Client.start` makes one. */
+/**
+ * An instance, known or yet to be known to the store, with the type of what it returns. `Client.start` makes one.
+ *
+ * @example
+ * const handle = await client.start(checkout, { instanceId: "order-1", input: order });
+ * await handle.raiseEvent(approval, { ok: true });
+ * const receipt = await handle.result({ timeoutMs: 30_000 });
+ */
 export class OrchestrationHandle<O = unknown> {
   readonly instanceId: string;
   readonly #client: Client;

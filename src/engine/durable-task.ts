@@ -10,6 +10,11 @@
 /**
  * Work that is recorded in the history. Await it, or combine it with `Promise.all` and friends; `ctx.all` and
  * `ctx.race` can also cancel.
+ *
+ * @example
+ * const charging = ctx.scheduleActivity(charge, order); // scheduled here, not at the await
+ * await ctx.scheduleTimer("1m");
+ * charging.cancel();
  */
 export interface DurableTask<T> extends Promise<T> {
   /**

@@ -26,7 +26,7 @@ export interface RetryPolicy {
   readonly maxAttempts?: number;
   /** @default exponential: 100 ms, doubled each time, at most 30 s */
   readonly backoff?: Backoff;
-  /** For each attempt. One that takes longer is cancelled, and the call fails with ActivityTimeoutError. @default none */
+  /** Of each attempt. One that takes longer is cancelled; the call fails with ActivityTimeoutError. @default none */
   readonly timeout?: Duration;
   /** Whether an attempt that timed out is tried again like one that failed. @default false */
   readonly retryOnTimeout?: boolean;

@@ -37,7 +37,7 @@ export type ErrorCategory = ErrorDetails["category"];
  */
 export type ConfigurationErrorKind = "Nondeterminism" | "LimitExceeded";
 
-/** What the application did. `Panicked`: its code broke a rule of the engine. `Cancelled`: somebody asked for the end. */
+/** What the application did. `Panicked`: its code broke a rule of the engine. `Cancelled`: somebody asked for it. */
 export type ApplicationErrorKind =
   | { readonly type: "ActivityFailed" }
   | { readonly type: "OrchestrationFailed" }

@@ -12,6 +12,8 @@ import { unknownType, WireObject, wireInteger } from "./wire-object.js";
  * The text of an event, as it is stored.
  *
  * @throws `DUROXIDE_CODEC` when a number is not one that the wire can carry.
+ * @example
+ * const lines = (await provider.read("order-1")).map(encodeEvent);
  */
 export function encodeEvent(event: Event): string {
   return JSON.stringify({
@@ -29,6 +31,9 @@ export function encodeEvent(event: Event): string {
  * Reads a stored event. Fields that this version does not know are ignored.
  *
  * @throws `DUROXIDE_CODEC` when the text is no event that this version understands.
+ * @example
+ * const lines = (await provider.read("order-1")).map(encodeEvent);
+ * const history = lines.map(decodeEvent);
  */
 export function decodeEvent(text: string): Event {
   const unnamed = WireObject.parse(text, "event: ");

@@ -14,6 +14,8 @@ import type { ActivityExecute, ContinueAsNew, StartOrchestration, WorkItem } fro
  * The text of a work item, as it stands in a queue.
  *
  * @throws `DUROXIDE_CODEC` when a number is not one that the wire can carry.
+ * @example
+ * const text = encodeWorkItem({ type: "CancelInstance", instance: "order-1", reason: "too late" });
  */
 export function encodeWorkItem(item: WorkItem): string {
   return `{"${item.type}":${JSON.stringify(encodeContent(item))}}`;
@@ -23,6 +25,8 @@ export function encodeWorkItem(item: WorkItem): string {
  * Reads a queued work item. Fields that this version does not know are ignored.
  *
  * @throws `DUROXIDE_CODEC` when the text is no work item that this version understands.
+ * @example
+ * const item = decodeWorkItem('{"CancelInstance":{"instance":"order-1","reason":"too late"}}');
  */
 export function decodeWorkItem(text: string): WorkItem {
   const { tag, content } = readVariant(parseJson(text, "work item: "), "work item: ", WORK_ITEM_TAGS);

@@ -17,8 +17,11 @@ export interface StartOrchestration {
   readonly instance: string;
   readonly orchestration: string;
   readonly input: string;
+  /** Null: the registry that runs it chooses. */
   readonly version: string | null;
+  /** Null, as the next: nobody's child. */
   readonly parentInstance: string | null;
+  /** The parent's scheduling event. */
   readonly parentId: number | null;
   readonly executionId: number;
   readonly parentExecutionId?: number;
@@ -30,8 +33,11 @@ export interface ContinueAsNew {
   readonly instance: string;
   readonly orchestration: string;
   readonly input: string;
+  /** Null: the registry that runs it chooses. */
   readonly version: string | null;
+  /** Mailbox messages that nobody took, oldest first. */
   readonly carryForwardEvents: readonly CarriedEvent[];
+  /** The custom status as the execution before left it. */
   readonly initialCustomStatus?: string;
   readonly parentInstance?: string;
   readonly parentId?: number;

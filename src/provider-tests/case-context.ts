@@ -24,9 +24,11 @@ const PATIENCE_MS = 5_000;
 
 const DEFAULTS = Object.freeze({ virtualLockMs: 5_000, realLockMs: 1_000, shortPollThresholdMs: 500 });
 
+/** What a case works with: fresh stores, time that passes when it says so, and checks. The suite makes one a case. */
 export class CaseContext extends Checks {
   /** The timeout of locks that are to expire in this case. Anything else that takes time is a part or a multiple of it. */
   readonly lockMs: number;
+  /** Whether a fetch of this provider waits for work. */
   readonly polling: "long" | "short";
   /** How soon a fetch that may not wait must have answered. */
   readonly shortPollThresholdMs: number;
@@ -77,6 +79,7 @@ export class CaseContext extends Checks {
 
   // Time
 
+  /** By the clock that the provider lives by. */
   now(): number {
     return this.#clock.now();
   }
@@ -129,6 +132,7 @@ export class CaseContext extends Checks {
 
   // Skipping
 
+  /** Ends the case: this provider gives no occasion for it. */
   skip(reason: string): never {
     throw new NotApplicable(reason);
   }
@@ -178,6 +182,7 @@ export class CaseStore {
     return new CaseStore(this.#store, provider, this.#closeLater);
   }
 
+  /** As the factory's store does it: see `TestStore`. So the two below. */
   async corruptHistory(instance: string): Promise<void> {
     if (this.#store.corruptHistory === undefined) return notOffered("the factory has no `corruptHistory`");
     return this.#store.corruptHistory(instance);

@@ -3,7 +3,15 @@
 import { inspect } from "node:util";
 import { messageOf, ProviderError, type ProviderErrorKind } from "../errors.js";
 
-/** A promise of the contract is broken. */
+/**
+ * A promise of the contract is broken. The message tells what was looked at, what was expected and what was found.
+ *
+ * @example
+ * const { results } = await validate({ open: async () => ({ provider: new MemoryProvider() }), time: "real" });
+ * for (const { promise, outcome } of results) {
+ *   if (outcome.kind === "failed" && outcome.error instanceof BrokenPromiseError) report(promise);
+ * }
+ */
 export class BrokenPromiseError extends Error {
   override readonly name = "BrokenPromiseError";
 }
@@ -39,6 +47,7 @@ export class Checks {
     if (where !== null) broken(what, expected, actual, where);
   }
 
+  /** Null, and not merely undefined. */
   isNull(actual: unknown, what: string): void {
     this.#count += 1;
     if (actual !== null) broken(what, null, actual, "");
@@ -81,6 +90,7 @@ export class Checks {
     return error;
   }
 
+  /** For what must not have come to this point. */
   fail(what: string): never {
     this.#count += 1;
     throw new BrokenPromiseError(what);

@@ -19,6 +19,10 @@ const TEST_TIMEOUT_MS = 2 * CASE_TIMEOUT_MS + 1_000;
  * Describes the whole suite for one provider. `…/vitest` and `…/node-test` have it ready for those two.
  *
  * @throws DUROXIDE_INVALID_OPTIONS for a property of the factory that is unknown or wrong
+ * @example
+ * import { describe, test } from "vitest";
+ *
+ * describeWith({ describe, test }, "my store", { open: async () => ({ provider: await MyProvider.open() }) });
  */
 export function describeWith({ describe, test }: Runner, name: string, factory: ProviderFactory): void {
   checkFactory("describeProvider", factory);

@@ -4,7 +4,13 @@ import { inspect } from "node:util";
 import { CATEGORIES } from "./cases/index.js";
 import type { CaseResult, ValidationReport } from "./validate.js";
 
-/** The report for a terminal. Its last line is `N passed, N failed, N skipped`. */
+/**
+ * The report for a terminal. Its last line is `N passed, N failed, N skipped`.
+ *
+ * @example
+ * const found = await validate({ open: async ({ clock }) => ({ provider: new MemoryProvider({ clock }) }) });
+ * process.stdout.write(`${formatReport(found)}\n`);
+ */
 export function formatReport(report: ValidationReport): string {
   const lines: string[] = [];
   for (const { name, about } of CATEGORIES) {

@@ -43,7 +43,7 @@ export interface ValidateOptions {
   readonly concurrency?: number;
   /** How long one case may take, in real time. @default 30000 */
   readonly caseTimeoutMs?: number;
-  /** Told of every result as it comes. */
+  /** Told of every result as it comes. @default nobody is */
   readonly onResult?: (result: CaseResult) => void;
 }
 
@@ -88,7 +88,14 @@ export async function validate(factory: ProviderFactory, options: ValidateOption
   return report(results);
 }
 
-/** Runs one case. Never rejects. */
+/**
+ * Runs one case. Never rejects.
+ *
+ * @example
+ * const [category] = CATEGORIES;
+ * const open = async ({ clock }: { clock: Clock }) => ({ provider: new MemoryProvider({ clock }) });
+ * for (const it of category?.cases ?? []) report(await runCase(category!, it, { open }));
+ */
 export async function runCase(
   category: Category,
   it: ProviderCase,

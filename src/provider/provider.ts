@@ -243,7 +243,7 @@ export interface Provider extends AsyncDisposable {
   /** Never creates the instance. @throws ProviderError "invalid" for an `ActivityExecute`. */
   enqueueForOrchestrator(item: OrchestratorItem, options?: EnqueueOptions): Promise<EnqueueOutcome>;
   /**
-   * Locks the instance whose oldest message has waited longest, and takes what is visible of its messages as one batch.
+   * Locks the instance whose oldest visible message is the oldest of all, and takes its visible messages as one batch.
    * Null: no eligible work.
    */
   fetchOrchestrationItem(options: FetchOrchestrationOptions): Promise<LockedOrchestrationItem | null>;
@@ -252,7 +252,7 @@ export interface Provider extends AsyncDisposable {
    * @throws ProviderError "lock-lost"; "duplicate-event" or "invalid", and then the lock is still held
    */
   ackOrchestrationItem(lockToken: string, turn: TurnCommit): Promise<void>;
-  /** Releases the instance, unchanged. Counts only on the messages of that fetch. An unknown token succeeds silently. */
+  /** Gives the instance back. Counts only on the messages of that fetch. An unknown token succeeds silently. */
   abandonOrchestrationItem(lockToken: string, options?: AbandonOptions): Promise<void>;
   /** From now on, not from the end of the old lock. @throws ProviderError "lock-lost" */
   renewOrchestrationItemLock(lockToken: string, extendForMs: number): Promise<void>;

@@ -10,7 +10,17 @@ export interface ActivityTrace {
   error(message: string): void;
 }
 
-/** What an activity knows about its call. */
+/**
+ * What an activity knows about its call.
+ *
+ * @example
+ * const charge = activity("Charge", async (ctx, order: { amount: number }) => {
+ *   const headers = { "Idempotency-Key": ctx.idempotencyKey }; // the same for every attempt
+ *   const body = JSON.stringify(order);
+ *   const answer = await fetch("https://pay.example", { method: "POST", headers, body, signal: ctx.signal });
+ *   return answer.text();
+ * });
+ */
 export interface ActivityContext {
   readonly instanceId: string;
   readonly executionId: number;
@@ -26,6 +36,7 @@ export interface ActivityContext {
   readonly idempotencyKey: string;
   /** 1 for the first try; counts crashes, lost locks and abandons, not the orchestration's own retries. */
   readonly attempt: number;
+  /** The slot of the runtime that runs it. */
   readonly workerId: string;
   readonly sessionId: string | null;
   readonly tag: string | null;

@@ -14,23 +14,30 @@ export interface MetricsSnapshot {
   readonly orchestrationStarts: number;
   /** Executions that returned. Failed and continued ones are counted apart. */
   readonly orchestrationCompletions: number;
+  /** Cancelled ones included. By category: the four below. */
   readonly orchestrationFailures: number;
   readonly orchestrationApplicationErrors: number;
   readonly orchestrationInfrastructureErrors: number;
   readonly orchestrationConfigurationErrors: number;
+  /** Fetched too often. */
   readonly orchestrationPoison: number;
   readonly orchestrationContinueAsNew: number;
+  /** Counted when the child has ended. */
   readonly suborchestrationCalls: number;
   readonly activitySuccess: number;
   readonly activityApplicationErrors: number;
+  /** The lock was lost, or the store did not take the outcome: the activity runs again. */
   readonly activityInfrastructureErrors: number;
+  /** Given back, because nobody here can run it. */
   readonly activityConfigurationErrors: number;
   readonly activityCancelled: number;
   readonly activityPoison: number;
   readonly orchestrationDispatcherItemsFetched: number;
   readonly workerDispatcherItemsFetched: number;
   readonly providerErrors: number;
+  /** As of the last `Runtime.refreshGauges`, and reckoned on from there by what happens in this process. */
   readonly activeOrchestrations: number;
+  /** As of the last `Runtime.refreshGauges`; so the next. */
   readonly orchestratorQueueDepth: number;
   readonly workerQueueDepth: number;
 }
@@ -40,12 +47,12 @@ type Gauges = Pick<MetricsSnapshot, "activeOrchestrations" | "orchestratorQueueD
 type FactOf<T extends Fact["type"]> = Extract<Fact, { readonly type: T }>;
 
 /**
- * Keeps the metrics of one process in memory.
+ * Keeps the metrics of one process in memory. Every runtime has its own: `runtime.metrics`.
  *
  * @example
- * const metrics = new Metrics();
- * await using runtime = await Runtime.start({ provider, observers: [metrics.observer] });
- * server.get("/metrics", () => metrics.toPrometheus());
+ * import { createServer } from "node:http";
+ *
+ * createServer((_request, response) => response.end(runtime.metrics.toPrometheus())).listen(9_464);
  */
 export class Metrics {
   readonly #counts = noCounts();
@@ -54,6 +61,7 @@ export class Metrics {
   /** Hand it to the runtime. */
   readonly observer: Observer = (fact) => this.#record(fact);
 
+  /** The totals as they are now. */
   snapshot(): MetricsSnapshot {
     const { activeOrchestrations, orchestratorQueueDepth, workerQueueDepth } = this.#families;
     return {

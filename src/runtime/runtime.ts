@@ -50,7 +50,9 @@ const RUNTIME_ID_LENGTH = 8;
  * await using runtime = await Runtime.start({ provider, orchestrations: [checkout], activities: [reserve, charge] });
  */
 export class Runtime implements AsyncDisposable {
+  /** Names this runtime in logs; new with every start. */
   readonly id: string;
+  /** What it can run. */
   readonly registry: Registry;
   /** Counts what happens here. */
   readonly metrics: Metrics;
@@ -93,6 +95,8 @@ export class Runtime implements AsyncDisposable {
    *
    * @throws DUROXIDE_INVALID_OPTIONS for an option that is unknown, misspelled or out of range
    * @throws DUROXIDE_REGISTRATION for duplicates, bad versions, declarations without a function
+   * @example
+   * await using runtime = await Runtime.start({ provider, activities: [charge], workerConcurrency: 8 });
    */
   static async start(start: RuntimeStart): Promise<Runtime> {
     const given: Partial<RuntimeStart> = start ?? {};
@@ -111,6 +115,10 @@ export class Runtime implements AsyncDisposable {
    * Tells everything that happens from now on. Returns the way to stop.
    *
    * @throws DUROXIDE_INVALID_INPUT for an observer that is no function
+   * @example
+   * const stop = runtime.observe((fact) => {
+   *   if (fact.type === "orchestration-poisoned") report(fact.details);
+   * });
    */
   observe(observer: Observer): () => void {
     if (typeof observer !== "function") throw new InvalidInputError("runtime.observe: a function is expected.");
@@ -122,6 +130,8 @@ export class Runtime implements AsyncDisposable {
    * store: ask it once a minute, not with every scrape. Does nothing where the provider offers no management.
    *
    * @throws DUROXIDE_PROVIDER if the store fails
+   * @example
+   * setInterval(() => void runtime.refreshGauges().catch(report), 60_000).unref();
    */
   async refreshGauges(): Promise<void> {
     const { provider, emit } = this.#services;
@@ -135,7 +145,11 @@ export class Runtime implements AsyncDisposable {
    * Stops taking work, waits for what is in progress, and resolves as soon as that is over. What is not over after the
    * grace period is told to stop and given back. Calling it again answers as the first call does.
    *
-   * @throws DUROXIDE_INVALID_OPTIONS
+   * @throws DUROXIDE_INVALID_OPTIONS for an option that is unknown or out of range
+   * @example
+   * process.once("SIGTERM", async () => {
+   *   report(await runtime.shutdown({ graceMs: 8_000 })); // "drained" or "forced"
+   * });
    */
   async shutdown(options: { readonly graceMs?: number } = {}): Promise<ShutdownOutcome> {
     checkOptions("runtime.shutdown", options, SHUTDOWN_CHECKS);

@@ -15,28 +15,34 @@ import { compare, describeEvent, describePayload } from "../engine/matching.js";
 import type { OrchestrationHandler, TurnOutcome } from "../engine/turn.js";
 import { type Divergence, ReplayDivergedError, unreachable } from "../errors.js";
 import { type ErrorDetails, nondeterminism } from "../history/error-details.js";
-import { type Event, type EventOf, isTerminal } from "../history/event.js";
+import { type Event, type EventOf, type EventPayload, isTerminal } from "../history/event.js";
 import type { KvEntry } from "../history/kv-entry.js";
 import type { Limits } from "../history/limits.js";
 import { natureOf } from "../history/nature.js";
 import { decodePayload } from "../history/payload.js";
-import { findBreach, looksLikeBreach } from "../runtime/turn-limits.js";
 import { throughTurnGate } from "../runtime/turn-gate.js";
+import { findBreach, looksLikeBreach } from "../runtime/turn-limits.js";
 import { turnStarts } from "./turn-starts.js";
 import { waitInWords } from "./wait-words.js";
 
 /** What a history and the code that was led through it came to. */
-export type Replayed = { readonly events: number } & (
+export type Replayed =
   | {
       readonly status: "waiting";
+      /** How long the history is. */
+      readonly events: number;
       /** In words, oldest first: `activity 'Charge'`, `a timer`. */
       readonly waitingFor: readonly string[];
     }
-  | { readonly status: "completed"; readonly output: unknown }
-  | { readonly status: "failed"; readonly details: ErrorDetails }
-  | { readonly status: "cancelled"; readonly reason: string; readonly details: ErrorDetails }
-  | { readonly status: "continuedAsNew"; readonly input: unknown }
-);
+  | { readonly status: "completed"; readonly events: number; readonly output: unknown }
+  | { readonly status: "failed"; readonly events: number; readonly details: ErrorDetails }
+  | {
+      readonly status: "cancelled";
+      readonly events: number;
+      readonly reason: string;
+      readonly details: ErrorDetails;
+    }
+  | { readonly status: "continuedAsNew"; readonly events: number; readonly input: unknown };
 
 /** A valid history, and what is led through it. */
 export interface ReplaySubject {
@@ -78,11 +84,11 @@ export class ReplayCheck {
   async whole(): Promise<Replayed> {
     const events = this.#events.length;
     const end = this.#recordedEnd();
-    if (end === null) return { events, status: "waiting", waitingFor: await this.waitsAfter(events) };
+    if (end === null) return { status: "waiting", events, waitingFor: await this.waitsAfter(events) };
     const lastTurn = this.waits.at(-1);
     if (lastTurn !== undefined) await this.waitsAfter(lastTurn); // What is dropped before a cancellation shows here only.
     await this.#checkEnd(end);
-    return { events, ...resultOf(end.event) };
+    return resultOf(end.event, events);
   }
 
   /** Leads the code through that many events, where it must wait; answers what for. RC2 @throws ReplayDivergedError */
@@ -190,13 +196,8 @@ export class ReplayCheck {
     const place = this.#events.findIndex(isTerminal);
     const event = this.#events[place] as RecordedEnd["event"] | undefined;
     if (event === undefined) return null;
-    const isBySystem = event.type === "OrchestrationFailed" && event.details.category !== "application";
     let from = place;
-    for (; from > 1; from -= 1) {
-      const [crumb] = breadcrumbs([this.#events[from - 1]!]);
-      // A turn that the runtime ended took no more decisions: what code had dropped belongs to the turn before.
-      if (crumb === undefined || (isBySystem && crumb.reason === DROPPED_FUTURE)) break;
-    }
+    while (fallsWithEnd(this.#events[from - 1]!)) from -= 1;
     return { event, from };
   }
 
@@ -240,6 +241,11 @@ function breadcrumbs(events: readonly Event[]): Breadcrumb[] {
   return events.filter((event): event is Breadcrumb => natureOf(event) === "breadcrumb");
 }
 
+/** What code drops itself is a decision like others, and led through. */
+function fallsWithEnd(event: Event): boolean {
+  return breadcrumbs([event]).some(({ reason }) => reason !== DROPPED_FUTURE);
+}
+
 function isAbout(crumb: Breadcrumb): (other: Breadcrumb) => boolean {
   return (other) => other.sourceEventId === crumb.sourceEventId;
 }
@@ -249,11 +255,7 @@ function isAnswer(event: Event): boolean {
 }
 
 function isOtherStatus(action: Action, event: Event): boolean {
-  return (
-    action.type === "UpdateCustomStatus" &&
-    event.type === "CustomStatusUpdated" &&
-    action.status !== event.status
-  );
+  return action.type === "UpdateCustomStatus" && event.type === "CustomStatusUpdated" && action.status !== event.status;
 }
 
 function endsWith(outcome: TurnOutcome, recorded: Event): boolean {
@@ -262,28 +264,29 @@ function endsWith(outcome: TurnOutcome, recorded: Event): boolean {
 }
 
 function isSamePayload(decided: Event, recorded: Event): boolean {
-  const { timestampMs: _, eventId: __, duroxideVersion: ___, ...ours } = decided;
-  const { timestampMs: _t, eventId: _e, duroxideVersion: _v, ...theirs } = recorded;
-  return isDeepStrictEqual(ours, theirs);
+  return isDeepStrictEqual(payload(decided), payload(recorded));
+}
+
+function payload(event: Event): EventPayload {
+  const { eventId, sourceEventId, instanceId, executionId, timestampMs, duroxideVersion, ...rest } = event;
+  return rest;
 }
 
 function waitsOf({ awaited }: Execution): readonly string[] {
   return awaited.map(({ kind, name }) => waitInWords(kind, name));
 }
 
-type Result = Replayed extends infer R ? Omit<R, "events"> : never;
-
-function resultOf(event: RecordedEnd["event"]): Result {
+function resultOf(event: RecordedEnd["event"], events: number): Replayed {
   switch (event.type) {
     case "OrchestrationCompleted":
-      return { status: "completed", output: decodePayload(event.output) };
+      return { status: "completed", events, output: decodePayload(event.output) };
     case "OrchestrationContinuedAsNew":
-      return { status: "continuedAsNew", input: decodePayload(event.input) };
+      return { status: "continuedAsNew", events, input: decodePayload(event.input) };
     case "OrchestrationFailed": {
       const { details } = event;
       return details.category === "application" && details.kind.type === "Cancelled"
-        ? { status: "cancelled", reason: details.kind.reason, details }
-        : { status: "failed", details };
+        ? { status: "cancelled", events, reason: details.kind.reason, details }
+        : { status: "failed", events, details };
     }
     default:
       return unreachable(event);

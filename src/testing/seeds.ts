@@ -8,8 +8,9 @@ import { InvalidInputError } from "../errors.js";
 import { ENGINE_VERSION, type Event, type EventPayload, INITIAL_EVENT_ID } from "../history/event.js";
 import type { OrchestratorItem } from "../history/work-item.js";
 import { checkOptions, isClock } from "../options.js";
-import type { LockedOrchestrationItem, Provider, SemVer, TurnCommit } from "../provider/provider.js";
+import type { Provider, SemVer, TurnCommit } from "../provider/provider.js";
 import { parseSemVer } from "../runtime/semver.js";
+import { lockInstance } from "./locked-instance.js";
 
 /** What a seeded execution is one of. */
 export interface SeededExecution {
@@ -33,8 +34,6 @@ export interface HistoryWaitOptions extends WaitOptions {
   readonly clock?: Clock;
 }
 
-/** Nobody else works on the store, and a seed is done at once. */
-const LOCK_TIMEOUT_MS = 30_000;
 /** For providers that cannot wake a wait. */
 const POLL_INTERVAL_MS = 5;
 /** For those that can, in case a wake is lost. */
@@ -102,7 +101,13 @@ export async function seedHistoryTurn(
   return stamped;
 }
 
-/** The event as an engine of that version would have written it. */
+/**
+ * The event as an engine of that version would have written it.
+ *
+ * @example
+ * const history = await provider.read("order-1");
+ * await provider.appendWithExecution("order-2", 1, history.map((event) => versionedEvent(event, "99.0.0")));
+ */
 export function versionedEvent(event: Event, engineVersion: string): Event {
   return { ...event, duroxideVersion: engineVersion };
 }
@@ -187,23 +192,8 @@ async function commit(
   turn: TurnCommit,
 ): Promise<void> {
   await provider.enqueueForOrchestrator(message);
-  const { lockToken } = await take(provider, instance);
+  const { lockToken } = await lockInstance(provider, instance);
   await provider.ackOrchestrationItem(lockToken, turn);
-}
-
-/** Fetches the instance. Others that come first are given back as they were. */
-async function take(provider: Provider, instance: string): Promise<LockedOrchestrationItem> {
-  const others: string[] = [];
-  try {
-    for (;;) {
-      const locked = await provider.fetchOrchestrationItem({ lockTimeoutMs: LOCK_TIMEOUT_MS });
-      if (locked === null) throw new InvalidInputError(`Instance '${instance}' cannot be seeded: somebody holds it.`);
-      if (locked.item.instance === instance) return locked;
-      others.push(locked.lockToken);
-    }
-  } finally {
-    for (const lockToken of others) await provider.abandonOrchestrationItem(lockToken, { ignoreAttempt: true });
-  }
 }
 
 function stamp(instance: string, executionId: number, eventId: number, event: SeededEvent): Event {

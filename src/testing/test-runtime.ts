@@ -2,10 +2,12 @@
 
 import type { Clock } from "../clock.js";
 import { InvalidOptionsError, MisuseError } from "../errors.js";
+import { DEFAULT_LIMITS, type Limits } from "../history/limits.js";
 import type { Fact, Observer } from "../observer.js";
 import { checkOptions, integerBetween, isString, oneOf } from "../options.js";
 import type { Provider } from "../provider/provider.js";
 import type { Metrics } from "../runtime/metrics.js";
+import { Registry } from "../runtime/registry.js";
 import { Runtime, type RuntimeStart, type ShutdownOutcome } from "../runtime/runtime.js";
 import {
   CRASH_POINTS,
@@ -32,6 +34,12 @@ export interface RuntimeSurroundings {
   readonly settle: <T>(promise: Promise<T>) => Promise<T>;
 }
 
+/** The code of a runtime, as far as replays depend on it. */
+export interface Deployment {
+  readonly registry: Registry;
+  readonly limits: Limits;
+}
+
 interface Life {
   readonly runtime: Runtime;
   readonly provider: MortalProvider;
@@ -49,6 +57,13 @@ const CRASH_CHECKS = { nth: integerBetween(1, 1_000_000_000), instanceId: isStri
 /**
  * One worker process of a `TestWorld`: a real `Runtime` that can be killed as `kill -9` would, at any moment or at a chosen
  * point, and started again. `TestWorld.start` makes one.
+ *
+ * @example
+ * const runtime = await world.start({ orchestrations: [checkout], activities: [charge] });
+ * const handle = await world.client.start(checkout, { input: order });
+ * runtime.kill();
+ * await runtime.restart();
+ * const receipt = await world.settle(handle.result()); // once its locks have lapsed
  */
 export class TestRuntime implements AsyncDisposable {
   readonly #surroundings: RuntimeSurroundings;
@@ -72,6 +87,12 @@ export class TestRuntime implements AsyncDisposable {
     return this.#living("metrics").runtime.metrics;
   }
 
+  /** @internal What it runs, or ran last. */
+  get deployed(): Deployment {
+    const { orchestrations = [], registry = Registry.of({}), limits = {} } = this.#start;
+    return { registry: registry.merge({ orchestrations }), limits: { ...DEFAULT_LIMITS, ...limits } };
+  }
+
   /** Whether it takes work now. */
   get isRunning(): boolean {
     return this.#life !== null && !this.#life.provider.isDead;
@@ -93,8 +114,9 @@ export class TestRuntime implements AsyncDisposable {
    * @throws DUROXIDE_INVALID_OPTIONS for a point or an option that does not exist
    * @throws DUROXIDE_MISUSE while it is stopped or dead
    * @example
+   * const runtime = await world.start({ orchestrations: [checkout], activities: [charge] });
    * const crashed = runtime.crashAt("before-activity-commit", { activity: "Charge" });
-   * await world.client.start(checkout, { instanceId: "order-1" });
+   * await world.client.start(checkout, { instanceId: "order-1", input: order });
    * await world.settle(crashed); // the card is charged, and nobody knows
    * await runtime.restart();
    */

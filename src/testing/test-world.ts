@@ -15,9 +15,11 @@ import { checkOptions, integerBetween, isFunction } from "../options.js";
 import { isProvider } from "../provider/is-provider.js";
 import type { InstanceStatus, Provider } from "../provider/provider.js";
 import { MemoryProvider } from "../providers/memory/index.js";
+import { checkWorld } from "./check-world.js";
 import { PatientClock } from "./patient-clock.js";
 import { TestRuntime, type TestRuntimeStart } from "./test-runtime.js";
 import { StillPendingError, type VirtualClock } from "./virtual-clock.js";
+import { waitInWords } from "./wait-words.js";
 
 /** What a store needs to live in virtual time: hand both to the provider's options. */
 export interface StoreTools {
@@ -43,9 +45,13 @@ export interface TestWorldOptions {
  * A world of its own for a test: a store, a client, and as many runtimes as you start, in virtual time.
  *
  * @example
+ * const reminder = orchestration("Reminder", async (ctx, inDays: number) => {
+ *   await ctx.scheduleTimer(`${inDays}d`);
+ *   return "time to water the plants";
+ * });
  * await using world = await TestWorld.open();
- * await world.start({ orchestrations: [reminder], activities: [sendMail] });
- * const sent = await world.run(reminder, { input: { inDays: 3 } }); // three days pass in a millisecond
+ * await world.start({ orchestrations: [reminder] });
+ * const text = await world.run(reminder, { input: 3 }); // three days pass in a millisecond
  */
 export class TestWorld implements AsyncDisposable {
   readonly clock: VirtualClock;
@@ -103,7 +109,7 @@ export class TestWorld implements AsyncDisposable {
    *
    * @throws DUROXIDE_TIMEOUT if it never does; the message names what the instances of this world wait for
    * @example
-   * const handle = await world.client.start(checkout, { instanceId: "order-1" });
+   * const handle = await world.client.start(checkout, { instanceId: "order-1", input: order });
    * const receipt = await world.settle(handle.result());
    */
   async settle<T>(promise: PromiseLike<T>): Promise<T> {
@@ -161,6 +167,24 @@ export class TestWorld implements AsyncDisposable {
     return this.facts.filter((fact): fact is Extract<Fact, { type: T }> => fact.type === type);
   }
 
+  /**
+   * Replays every execution in the store with the code of the runtimes, as they were started last: see `assertDeterministic`.
+   *
+   * @throws DUROXIDE_REPLAY_DIVERGED with all executions that diverge
+   * @throws DUROXIDE_INVALID_HISTORY for a history that is damaged
+   * @throws DUROXIDE_INVALID_INPUT for an instance whose orchestration no runtime has
+   * @throws DUROXIDE_MANAGEMENT_NOT_AVAILABLE if the store cannot list its instances
+   * @example
+   * await world.run(checkout, { input: order });
+   * await world.assertDeterministic();
+   */
+  async assertDeterministic(): Promise<void> {
+    await checkWorld(
+      this.provider,
+      this.#runtimes.map(({ deployed }) => deployed),
+    );
+  }
+
   /** Ends the runtimes, dead or alive, and closes the store. */
   async [Symbol.asyncDispose](): Promise<void> {
     for (const runtime of this.#runtimes) await runtime[Symbol.asyncDispose]();
@@ -212,15 +236,15 @@ const WORLD_CHECKS = {
 function waitOf(event: Event): string | null {
   switch (event.type) {
     case "ActivityScheduled":
-      return `activity '${event.name}'`;
+      return waitInWords("activity", event.name);
     case "TimerCreated":
-      return "a timer";
+      return waitInWords("timer", "");
     case "SubOrchestrationScheduled":
-      return `sub-orchestration '${event.name}'`;
+      return waitInWords("subOrchestration", event.name);
     case "ExternalSubscribed":
-      return `event '${event.name}'`;
+      return waitInWords("event", event.name);
     case "ExternalSubscribedPersistent":
-      return `a message in '${event.name}'`;
+      return waitInWords("queue", event.name);
     default:
       return null;
   }

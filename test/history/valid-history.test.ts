@@ -375,7 +375,7 @@ describe("every history that is written is valid", () => {
     expect(importHistory(text).length).toBe(text.trim().split("\n").length);
   });
 
-  test("by random programs, at every moment that a store can see", async () => {
+  test("by random programs", async () => {
     for (let seed = 1; seed <= 200; seed += 1) {
       const { history } = await randomRun(seed);
       expect(historyProblems(history), `seed ${seed}`).toEqual([]);
@@ -384,7 +384,6 @@ describe("every history that is written is valid", () => {
 });
 
 describe("damage", () => {
-  /** Long enough to hold every nature of event, and valid. */
   const seeds = Array.from({ length: 60 }, (_, n) => n + 1);
 
   test("an event that is missing, doubled or misplaced is found; only a missing tail is not, since it may be yet to come", async () => {
@@ -424,26 +423,13 @@ describe("damage", () => {
       }
     }
   });
-
-  test("the loss of what others are about is found, though all ids fit", async () => {
-    for (const seed of seeds) {
-      const { history } = await randomRun(seed);
-      const sources = new Set(history.map(({ sourceEventId }) => sourceEventId));
-      for (const [place, event] of history.entries()) {
-        if (!sources.has(event.eventId)) continue;
-        const lost = renumbered([...history.slice(0, place), ...history.slice(place + 1)], place, -1);
-        expect(historyProblems(lost), `seed ${seed}, event ${event.eventId}`).not.toEqual([]);
-      }
-    }
-  });
 });
 
-/** Ids from 1 on; sources that lay from that place on move along. */
-function renumbered(events: readonly Event[], place: number, by = 1): Event[] {
+/** Ids from 1 on; sources behind that place move along. */
+function renumbered(events: readonly Event[], place: number): Event[] {
   return events.map((event, at) => {
     const source = event.sourceEventId;
-    const moved = source !== null && source > place + (by < 0 ? 1 : 0) ? source + by : source;
-    return { ...event, eventId: at + 1, sourceEventId: moved };
+    return { ...event, eventId: at + 1, sourceEventId: source !== null && source > place ? source + 1 : source };
   });
 }
 

@@ -29,6 +29,12 @@ import { tagFiltering } from "./tag-filtering.js";
 import { wake } from "./wake.js";
 import { warmHistory } from "./warm-history.js";
 
+/**
+ * All cases of the validation suite, by category, in the order in which they are reported.
+ *
+ * @example
+ * for (const { name, about, cases } of CATEGORIES) report(`${name} (${cases.length}): ${about}`);
+ */
 export const CATEGORIES: readonly Category[] = [
   setUp,
   atomicity,

@@ -102,4 +102,5 @@ export const STRESS_CONFIGURATIONS = Object.freeze({
   "pg-stress": { config: { ...PARALLEL_DEFAULTS, ...slots(8) }, criteria: [allSucceed, ...highPerformance] },
 } satisfies Record<string, StressConfiguration>);
 
+/** The names of the configurations. */
 export type StressConfigurationName = keyof typeof STRESS_CONFIGURATIONS;

@@ -44,8 +44,11 @@ export interface LargePayloadStressConfig extends PressureOptions {
 /** How a store is pressed. All of it optional; the defaults are those of the workload. */
 export type StressConfig = ParallelStressConfig | LargePayloadStressConfig;
 
+/** A configuration of small instances, filled in. */
 export type ResolvedParallelConfig = Required<ParallelStressConfig>;
+/** A configuration of large instances, filled in. */
 export type ResolvedLargePayloadConfig = Required<LargePayloadStressConfig>;
+/** How a store was pressed: a configuration, filled in. */
 export type ResolvedStressConfig = ResolvedParallelConfig | ResolvedLargePayloadConfig;
 
 const KiB = 1_024;

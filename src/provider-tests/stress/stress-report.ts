@@ -3,7 +3,14 @@
 import type { StressMetric, Verdict } from "./criterion.js";
 import type { StressReport, StressRun } from "./stress-suite.js";
 
-/** The whole report for a terminal. Its last line is `N configurations, all at 100 %`, or what failed. */
+/**
+ * The whole report for a terminal. Its last line is `N configurations, all at 100 %`, or what failed.
+ *
+ * @example
+ * const open = async () => ({ provider: await MyProvider.open() });
+ * const pressed = await runStressSuite([{ store: "my store", open, configuration: "ci-quick" }]);
+ * process.stdout.write(`${formatStressReport(pressed)}\n`);
+ */
 export function formatStressReport(report: StressReport): string {
   const { runs } = report;
   return [formatStressTable(runs), failureLines(runs), resourceTable(runs), criteriaLines(runs), closingLine(report)]
@@ -11,7 +18,14 @@ export function formatStressReport(report: StressReport): string {
     .join("\n\n");
 }
 
-/** One line a run, under a line of headings. */
+/**
+ * One line a run, under a line of headings.
+ *
+ * @example
+ * const open = async () => ({ provider: await MyProvider.open() });
+ * const { runs } = await runStressSuite([{ store: "my store", open, configuration: "ci-quick" }]);
+ * process.stdout.write(`${formatStressTable(runs)}\n`);
+ */
 export function formatStressTable(runs: readonly StressRun[]): string {
   return table([
     [

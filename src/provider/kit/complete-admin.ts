@@ -39,11 +39,28 @@ const NOTHING_PRUNED: PruneResult = { instancesProcessed: 0, executionsDeleted: 
 
 /** What the reading half of a provider adds to management. */
 export interface HistoryReader {
+  /** As `Provider.read`. */
   read(instance: string): Promise<readonly Event[]>;
+  /** As `Provider.readWithExecution`. */
   readWithExecution(instance: string, executionId: number): Promise<readonly Event[]>;
 }
 
-/** Everything that operators may ask, from what a store answers. */
+/**
+ * Everything that operators may ask, from what a store answers: adds trees, cascading and bulk operations, and checks
+ * filters and options before the store is asked.
+ *
+ * @example
+ * class ManagedProvider extends ProviderWrapper {
+ *   readonly #admin: ProviderAdmin;
+ *   constructor(inner: Provider, store: AdminStore) {
+ *     super(inner);
+ *     this.#admin = completeAdmin(store, this);
+ *   }
+ *   override get admin(): ProviderAdmin {
+ *     return this.#admin;
+ *   }
+ * }
+ */
 export function completeAdmin(store: AdminStore, reader: HistoryReader): ProviderAdmin {
   async function getInstanceTree(instance: string): Promise<InstanceTree> {
     await store.getParentId(instance); // not found?

@@ -2,6 +2,15 @@
 
 import type { WakeSource } from "../provider.js";
 
+/**
+ * A `WakeSource` within one process: knows who waits for which instance, and is told by the provider what it commits.
+ *
+ * @example
+ * const watchers = new InstanceWatchers(); // the provider's `wake`
+ * const stop = watchers.watchInstance("order-1", () => report("look again"));
+ * watchers.changed("order-1"); // after each commit
+ * stop();
+ */
 export class InstanceWatchers implements WakeSource {
   readonly #listeners = new Map<string, Set<() => void>>();
 
@@ -15,6 +24,7 @@ export class InstanceWatchers implements WakeSource {
     };
   }
 
+  /** Whether nobody waits: then changes of other processes need not be looked for. */
   get isEmpty(): boolean {
     return this.#listeners.size === 0;
   }

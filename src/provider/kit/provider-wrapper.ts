@@ -41,6 +41,7 @@ export type ProviderOperation = {
  * }
  */
 export class ProviderWrapper implements Provider {
+  /** What everything is handed on to. */
   protected readonly inner: Provider;
 
   constructor(inner: Provider) {

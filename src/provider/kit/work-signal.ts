@@ -14,12 +14,15 @@ interface Waiter {
   readonly wake: () => void;
 }
 
+/** A fetch that may wait for work. */
 export interface LongPoll<T> {
   /** Fetches that may take each other's place: same filters, same queue. */
   readonly group: string;
+  /** 0: looks once. */
   readonly pollTimeoutMs: number;
+  /** Ends the wait: it answers null. */
   readonly signal?: AbortSignal;
-  /** Looks for work once. */
+  /** Looks for work once. Null: there is none now. */
   readonly attempt: () => Promise<T | null> | T | null;
   /** When the next row becomes eligible by the passing of time alone (delay or lock expiry); null: none is known. */
   readonly nextDueAt: () => Promise<number | null> | number | null;
@@ -28,6 +31,25 @@ export interface LongPoll<T> {
 /** They wait again in the order in which they looked. Turned by this part of a circle, time after time, each comes first. */
 const GOLDEN_RATIO = 0.618_033_988_749_895;
 
+/**
+ * Makes a long poller of a provider that knows when it has written something: whoever finds no work waits here, and is
+ * woken when there may be some. One for each queue.
+ *
+ * A wake is a hint: whoever is woken looks for itself. Nobody who looked before a `notify` misses it.
+ *
+ * @example
+ * const signal = new WorkSignal(systemClock);
+ * const queue: string[] = [];
+ * const fetched = signal.longPoll({
+ *   group: "all",
+ *   pollTimeoutMs: 30_000,
+ *   attempt: () => queue.shift() ?? null,
+ *   nextDueAt: () => null,
+ * });
+ * queue.push("work");
+ * signal.notify(1); // after the commit that made the work
+ * report(await fetched);
+ */
 export class WorkSignal {
   readonly #clock: Clock;
   readonly #groups = new Map<string, Set<Waiter>>();

@@ -6,12 +6,23 @@
 import type { ActivityExecute } from "../../history/work-item.js";
 import type { FetchWorkOptions } from "../provider.js";
 
-/** The group of a waiting fetch: those that may take each other's place for work without a session. */
+/**
+ * The group of a waiting fetch: those that may take each other's place for work without a session.
+ *
+ * @example
+ * const group = workerGroup({ lockTimeoutMs: 30_000, tagFilter: { kind: "tags", tags: ["gpu"] } });
+ */
 export function workerGroup({ tagFilter, session }: FetchWorkOptions): string {
   return JSON.stringify([tagFilter ?? null, session !== undefined]);
 }
 
-/** How many fetches of each group to wake for a row that can be taken now. */
+/**
+ * How many fetches of each group to wake for a row that can be taken now.
+ *
+ * @example
+ * const signal = new WorkSignal(systemClock);
+ * signal.notify(fetchesToWake({ sessionId: "user-7" })); // all: only the session's owner can take it
+ */
 export function fetchesToWake({ sessionId }: Pick<ActivityExecute, "sessionId">): number {
   return sessionId === undefined ? 1 : Number.POSITIVE_INFINITY;
 }

@@ -115,7 +115,7 @@ export class SqliteProvider implements Provider {
    * Opens the file, creates it if need be, and brings its tables to this version. `:memory:` lives as long as the
    * provider.
    *
-   * @throws DUROXIDE_INVALID_OPTIONS for a file that is no path, or an option that is unknown, misspelled or out of range
+   * @throws DUROXIDE_INVALID_OPTIONS for a file that is no path, or an option that is unknown or out of range
    * @throws ProviderError "invalid" when there is no SQLite, the file is no database, cannot be written, or was written
    *   by a newer version; "transient" when another process keeps it locked
    * @example
