@@ -106,7 +106,14 @@ export type Fact =
   /** Somebody else has the instance now; what this turn decided is void. */
   | { readonly type: "turn-lock-lost"; readonly instanceId: string }
   /** Nobody can receive them: late or doubled answers, messages to what has ended or never started. */
-  | { readonly type: "messages-dropped"; readonly instanceId: string; readonly why: string; readonly count: number }
+  | {
+      readonly type: "messages-dropped";
+      readonly instanceId: string;
+      readonly why: string;
+      readonly count: number;
+      /** Which was the first, where one can tell: its kind, and the event that it answers. */
+      readonly first?: string;
+    }
   /** Beside the `orchestration-ended` of the same failure. */
   | { readonly type: "orchestration-poisoned"; readonly instanceId: string; readonly details: ErrorDetails }
   | { readonly type: "activity-started"; readonly ref: ActivityRef }

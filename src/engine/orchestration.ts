@@ -4,7 +4,7 @@ import type { ActivityDefinition, EventDefinition, OrchestrationDefinition, Sche
 import { durationMs } from "../duration.js";
 import { InvalidInputError, messageOf, TaskCancelledError } from "../errors.js";
 import type { EventOf } from "../history/event.js";
-import { checkInstanceId, checkName, checkRootInstanceId, checkVersion } from "../history/limits.js";
+import { checkInstanceId, checkName, checkRootInstanceId, checkTag, checkVersion } from "../history/limits.js";
 import { decodePayload, encodePayload } from "../history/payload.js";
 import { checkOptions, isObject } from "../options.js";
 import { validateSync } from "../schema.js";
@@ -76,7 +76,7 @@ export class Orchestration implements OrchestrationContext {
       name,
       input: encodeInput(definition?.input ?? null, input, `input of ${what}`),
       ...(options.sessionId === undefined ? {} : { sessionId: checkName(options.sessionId, `session of ${what}`) }),
-      ...(options.tag === undefined ? {} : { tag: checkName(options.tag, `tag of ${what}`) }),
+      ...(options.tag === undefined ? {} : { tag: checkTag(options.tag, name) }),
     };
     const decode = decoder(definition?.output ?? null, `output of ${what}`);
     const attempt = (): DurableTask<O> => this.#schedule<O>("activity", name, action, decode);

@@ -72,6 +72,19 @@ export function checkName(name: unknown, what: string): string {
   return checkText(name, what, MAX_NAME_BYTES);
 }
 
+/**
+ * Returns the tag of an activity: as `checkName`, and one that is too long is refused in the words that histories know.
+ *
+ * @throws `DUROXIDE_INVALID_INPUT` as `checkName`.
+ */
+export function checkTag(tag: unknown, activityName: string): string {
+  const bytes = typeof tag === "string" ? byteLength(tag) : 0;
+  if (bytes <= MAX_NAME_BYTES) return checkName(tag, `tag of activity '${activityName}'`);
+  throw new InvalidInputError(
+    `Activity '${activityName}' tag size (${bytes} bytes) exceeds limit (${MAX_NAME_BYTES} bytes)`,
+  );
+}
+
 /** `major.minor.patch`, each an exact integer. */
 export const VERSION = /^(0|[1-9]\d{0,14})\.(0|[1-9]\d{0,14})\.(0|[1-9]\d{0,14})$/;
 

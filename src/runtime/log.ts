@@ -86,8 +86,9 @@ function levelOf(fact: Fact): LogLevel {
       return ACTIVITY_LEVEL[fact.outcome];
     case "provider-call":
       return providerCallLevel(fact.error);
-    case "turn-lock-lost":
     case "messages-dropped":
+      return fact.why === "no-matching-schedule" ? "error" : "warn"; // It may have been meant for another store.
+    case "turn-lock-lost":
     case "orchestration-poisoned":
     case "activity-unregistered":
     case "activity-poisoned":
@@ -238,7 +239,11 @@ function fieldsOf(fact: Fact): LogFields {
     case "turn-lock-lost":
       return { instance_id: fact.instanceId };
     case "messages-dropped":
-      return { instance_id: fact.instanceId, count: fact.count };
+      return {
+        instance_id: fact.instanceId,
+        count: fact.count,
+        ...(fact.first === undefined ? {} : { first: fact.first }),
+      };
     case "orchestration-poisoned":
       return { instance_id: fact.instanceId, ...detailFields(fact.details) };
     case "activity-started":

@@ -113,7 +113,8 @@ function contentsOf(
   accepted: StartOrchestration | ContinueAsNew | null,
   owner: ParentLink | null,
 ): BatchContents {
-  const ignored = items.filter((item) => isStartLike(item) && item !== accepted);
+  const acceptedPlace = accepted === null ? -1 : items.indexOf(accepted); // By place: one object may be queued twice.
+  const ignored = items.filter((item, place) => isStartLike(item) && place !== acceptedPlace);
   const collisions: ParentLink[] = [];
   for (const item of ignored) {
     const claimant = item.type === "StartOrchestration" ? parentLinkOf(item) : null;

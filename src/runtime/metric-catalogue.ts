@@ -67,6 +67,11 @@ export class MetricCatalogue {
     "Executions failed because messages, an activity or the history could not be processed.",
     [],
   );
+  readonly messagesDropped = new Counter(
+    "duroxide_orchestration_messages_dropped_total",
+    "Messages to instances that nobody could receive.",
+    ["reason"],
+  );
   readonly limitViolations = new Counter(
     "duroxide_limit_violations_total",
     "Executions failed for exceeding a limit.",

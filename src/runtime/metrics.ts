@@ -22,6 +22,8 @@ export interface MetricsSnapshot {
   /** Fetched too often. */
   readonly orchestrationPoison: number;
   readonly orchestrationContinueAsNew: number;
+  /** Messages that nobody could receive. */
+  readonly messagesDropped: number;
   /** Counted when the child has ended. */
   readonly suborchestrationCalls: number;
   readonly activitySuccess: number;
@@ -86,6 +88,9 @@ export class Metrics {
         return this.#families.turnMilliseconds.observe([], fact.durationMs);
       case "orchestration-ended":
         return this.#orchestrationEnded(fact);
+      case "messages-dropped":
+        this.#counts.messagesDropped += fact.count;
+        return this.#families.messagesDropped.add([fact.why], fact.count);
       case "suborchestration-ended":
         return this.#suborchestrationEnded(fact);
       case "activity-ended":
@@ -104,7 +109,6 @@ export class Metrics {
       case "runtime-stopped":
       case "turn-abandoned":
       case "turn-lock-lost":
-      case "messages-dropped":
       case "orchestration-poisoned": // M1: its failure is told beside it.
       case "activity-started":
       case "activity-detached":
@@ -301,6 +305,7 @@ function noCounts(): Counts {
     orchestrationConfigurationErrors: 0,
     orchestrationPoison: 0,
     orchestrationContinueAsNew: 0,
+    messagesDropped: 0,
     suborchestrationCalls: 0,
     activitySuccess: 0,
     activityApplicationErrors: 0,

@@ -56,11 +56,16 @@ export class Registry {
   readonly #versions: ReadonlyMap<string, readonly RegisteredVersion[]>;
   readonly #activities: ReadonlyMap<string, ActivityDefinition>;
 
-  private constructor(contents: Required<RegistryContents>, systemActivities: readonly ActivityDefinition[]) {
+  /** `base`: what the contents were merged into. */
+  private constructor(
+    contents: Required<RegistryContents>,
+    systemActivities: readonly ActivityDefinition[],
+    base: Registry | null = null,
+  ) {
     const problems: string[] = [];
     this.#contents = contents;
-    this.#versions = collectVersions(contents.orchestrations, problems);
-    this.#activities = collectActivities(contents.activities, systemActivities, problems);
+    this.#versions = collectVersions(contents.orchestrations, base, problems);
+    this.#activities = collectActivities(contents.activities, systemActivities, base, problems);
     checkPolicies(contents.versionPolicies, this.#versions, problems);
     if (problems.length > 0) throw new RegistrationError(problems); // G1
   }
@@ -92,6 +97,7 @@ export class Registry {
         versionPolicies: { ...this.#contents.versionPolicies, ...added.versionPolicies },
       },
       [],
+      this,
     );
   }
 
@@ -154,6 +160,7 @@ function completed(contents: RegistryContents): Required<RegistryContents> {
 
 function collectVersions(
   definitions: readonly OrchestrationDefinition[],
+  base: Registry | null,
   problems: string[],
 ): Map<string, RegisteredVersion[]> {
   const byName = new Map<string, RegisteredVersion[]>();
@@ -171,7 +178,8 @@ function collectVersions(
     if (definition.isDeclaration) problems.push(declarationProblem("orchestration", label));
     const versions = byName.get(definition.name) ?? [];
     if (versions.some((other) => compareSemVer(other.version, version) === 0)) {
-      problems.push(`duplicate orchestration registration: ${label}`);
+      const isInBase = base?.hasOrchestration(definition.name, formatSemVer(version)) ?? false;
+      problems.push(duplicateProblem("orchestration", label, isInBase));
       continue;
     }
     byName.set(definition.name, versions);
@@ -184,6 +192,7 @@ function collectVersions(
 function collectActivities(
   definitions: readonly ActivityDefinition[],
   systemActivities: readonly ActivityDefinition[],
+  base: Registry | null,
   problems: string[],
 ): Map<string, ActivityDefinition> {
   const byName = new Map(systemActivities.map((definition) => [definition.name, definition]));
@@ -198,7 +207,7 @@ function collectActivities(
       continue;
     }
     if (definition.isDeclaration) problems.push(declarationProblem("activity", name));
-    if (byName.has(name)) problems.push(`duplicate activity registration: ${name}`);
+    if (byName.has(name)) problems.push(duplicateProblem("activity", name, base?.hasActivity(name) ?? false));
     byName.set(name, definition);
   }
   return byName;
@@ -208,6 +217,11 @@ function strangerProblem(kind: "orchestration" | "activity", place: string, stra
   const { kind: actual, name } = (stranger ?? {}) as { readonly kind?: unknown; readonly name?: unknown };
   const what = typeof actual === "string" ? `the ${actual} '${name}'` : messageOf(stranger);
   return `${place} is ${what}: list what ${kind}(…) returns`;
+}
+
+/** Says whether its twin stands in the registry that it was merged into, or was listed with it. */
+function duplicateProblem(kind: "orchestration" | "activity", label: string, isInBase: boolean): string {
+  return `duplicate ${kind} ${isInBase ? "in merge" : "registration"}: ${label}`;
 }
 
 function declarationProblem(kind: "orchestration" | "activity", label: string): string {

@@ -3,6 +3,7 @@
 
 import type { DroppedMessage, TurnOutcome, TurnResult } from "../engine/turn.js";
 import type { Event } from "../history/event.js";
+import type { OrchestratorItem } from "../history/work-item.js";
 import type { Fact, OrchestrationEnding, OrchestrationRef } from "../observer.js";
 import type { ExecutionLedger } from "./execution-ledger.js";
 
@@ -25,10 +26,29 @@ export function dropped(instanceId: string, why: string, count: number): Fact[] 
   return count === 0 ? [] : [{ type: "messages-dropped", instanceId, why, count }];
 }
 
+/** One fact for each reason. */
 function messagesDropped(instanceId: string, messages: readonly DroppedMessage[]): Fact[] {
-  const counts = new Map<string, number>();
-  for (const { why } of messages) counts.set(why, (counts.get(why) ?? 0) + 1);
-  return [...counts].flatMap(([why, count]) => dropped(instanceId, why, count));
+  const byReason = new Map<string, { readonly first: string; count: number }>();
+  for (const { message, why } of messages) {
+    const known = byReason.get(why);
+    if (known === undefined) byReason.set(why, { first: described(message), count: 1 });
+    else known.count += 1;
+  }
+  return [...byReason].map(([why, some]) => ({ type: "messages-dropped", instanceId, why, ...some }));
+}
+
+function described(message: OrchestratorItem): string {
+  switch (message.type) {
+    case "ActivityCompleted":
+    case "ActivityFailed":
+    case "TimerFired":
+      return `${message.type} for event ${message.id}`;
+    case "SubOrchCompleted":
+    case "SubOrchFailed":
+      return `${message.type} for event ${message.parentId}`;
+    default:
+      return message.type;
+  }
 }
 
 function childEnded(ref: OrchestrationRef, ledger: ExecutionLedger, event: Event): Fact | null {

@@ -4,6 +4,7 @@ import { describe, expect, test } from "vitest";
 import { sleep } from "../../src/clock.js";
 import { activity, orchestration } from "../../src/define.js";
 import type { OrchestratorItem } from "../../src/history/work-item.js";
+import { type LogRecord, logTo } from "../../src/runtime/log.js";
 import { onEveryStore } from "./stores.js";
 
 const a1 = activity("A1", () => "from A1");
@@ -58,25 +59,40 @@ onEveryStore((store) => {
     const to = { instance: "w", executionId: 1 };
     const parent = { parentInstance: "w", parentExecutionId: 1 };
 
-    test.each<[string, OrchestratorItem]>([
-      ["of an activity", { type: "ActivityCompleted", ...to, id: 999, result: '"bogus"' }],
+    test.each<[string, OrchestratorItem, string]>([
+      [
+        "of an activity",
+        { type: "ActivityCompleted", ...to, id: 999, result: '"bogus"' },
+        "ActivityCompleted for event 999",
+      ],
       [
         "of an activity, for the event that started the instance",
         { type: "ActivityCompleted", ...to, id: 1, result: "1" },
+        "ActivityCompleted for event 1",
       ],
-      ["of a timer", { type: "TimerFired", ...to, id: 123, fireAtMs: 0 }],
-      ["of a sub-orchestration", { type: "SubOrchCompleted", ...parent, parentId: 77, result: "null" }],
-    ])("is dropped and reported, and the instance goes on: %s", async (_what, message) => {
+      ["of a timer", { type: "TimerFired", ...to, id: 123, fireAtMs: 0 }, "TimerFired for event 123"],
+      [
+        "of a sub-orchestration",
+        { type: "SubOrchCompleted", ...parent, parentId: 77, result: "null" },
+        "SubOrchCompleted for event 77",
+      ],
+    ])("is dropped and reported, and the instance goes on: %s", async (_what, message, first) => {
       await using world = await store.world();
-      await world.start({ orchestrations: [waits] });
+      const errors: LogRecord[] = [];
+      const log = logTo((record) => void errors.push(record), { level: "error" });
+      const runtime = await world.start({ orchestrations: [waits], observers: [log] });
       const handle = await world.client.start(waits, { instanceId: "w" });
       await world.rest();
       await world.provider.enqueueForOrchestrator(message);
       await world.rest();
 
       expect(world.factsOf("messages-dropped")).toMatchObject([
-        { instanceId: "w", why: "no-matching-schedule", count: 1 },
+        { instanceId: "w", why: "no-matching-schedule", count: 1, first },
       ]);
+      expect(errors).toMatchObject([
+        { message: "messages dropped (no-matching-schedule)", fields: { instance_id: "w", count: 1, first } },
+      ]);
+      expect(runtime.metrics.snapshot().messagesDropped).toBe(1);
       expect(await world.eventTypes("w")).toEqual(["OrchestrationStarted", "ExternalSubscribed"]);
       await handle.raiseEvent("go", "on");
       expect(await world.settle(handle.result())).toBe("on");

@@ -124,10 +124,9 @@ onEveryStore((store) => {
       await world.advance("1m");
 
       expect(await world.history("c", 2)).toEqual(before);
-      expect(world.factsOf("messages-dropped").map(({ why }) => why)).toEqual(
-        expect.arrayContaining(["other-execution"]),
-      );
-      expect(world.factsOf("messages-dropped").reduce((sum, { count }) => sum + count, 0)).toBe(2);
+      const dropped = world.factsOf("messages-dropped");
+      expect(new Set(dropped.map(({ why }) => why))).toEqual(new Set(["other-execution"]));
+      expect(dropped.reduce((sum, { count }) => sum + count, 0)).toBe(2);
       expect(await handle.status()).toMatchObject({ status: "Running" });
       await runtime.restart({ workerConcurrency: 1 });
       await handle.raiseEvent("go");

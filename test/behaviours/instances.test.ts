@@ -3,6 +3,7 @@
 import { describe, expect, test } from "vitest";
 import { activity, orchestration } from "../../src/define.js";
 import { isTerminal } from "../../src/history/event.js";
+import type { StartOrchestration } from "../../src/history/work-item.js";
 import { eventsOf } from "./events-of.js";
 import { onEveryStore } from "./stores.js";
 
@@ -42,6 +43,39 @@ onEveryStore((store) => {
       const history = await world.history("c");
       expect(eventsOf(history, "OrchestrationStarted")).toHaveLength(1);
       expect(history.filter(isTerminal)).toHaveLength(1);
+    });
+
+    test("whose start comes twice, and once more when it has ended, runs once", async () => {
+      await using world = await store.world();
+      let runs = 0;
+      const counts = orchestration("Counts", async () => {
+        runs += 1;
+        return runs;
+      });
+      const start: StartOrchestration = {
+        type: "StartOrchestration",
+        instance: "c",
+        orchestration: "Counts",
+        input: "null",
+        version: null,
+        parentInstance: null,
+        parentId: null,
+        executionId: 1,
+      };
+      for (let times = 0; times < 2; times += 1) await world.provider.enqueueForOrchestrator(start);
+      await world.start({ orchestrations: [counts] });
+      expect(await world.ending("c")).toEqual({ status: "Completed", output: "1" });
+      await world.provider.enqueueForOrchestrator(start);
+      await world.advance("1m");
+
+      expect(runs).toBe(1);
+      expect(await world.eventTypes("c")).toEqual(["OrchestrationStarted", "OrchestrationCompleted"]);
+      expect(await world.client.listExecutions("c")).toEqual([1]);
+      expect(await world.client.getQueueDepths()).toMatchObject({ orchestratorQueue: 0 });
+      expect(world.factsOf("messages-dropped")).toMatchObject([
+        { instanceId: "c", why: "duplicate-start", count: 1 },
+        { instanceId: "c", why: "instance-ended", count: 1 },
+      ]);
     });
 
     test("is not found, then runs, then has completed or failed", async () => {

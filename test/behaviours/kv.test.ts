@@ -1,6 +1,7 @@
 // An instance's key-value store, as its own code and clients see it. R§4.12, R§7.5, R§9.
 
 import { describe, expect, test } from "vitest";
+import { z } from "zod";
 import { activity, orchestration } from "../../src/define.js";
 import type { KvStore } from "../../src/engine/orchestration-context.js";
 import { DEFAULT_LIMITS } from "../../src/history/limits.js";
@@ -126,15 +127,20 @@ onEveryStore((store) => {
     test("code reads what it has written, and not what it has deleted", async () => {
       await using world = await store.world();
       const reads = orchestration("Reads", async (ctx) => {
-        const seen = [ctx.kv.has("k")];
+        const look = () => ({ value: ctx.kv.get("k") ?? "none", has: ctx.kv.has("k") });
+        const seen = [look()];
         ctx.kv.set("k", "value");
-        seen.push(ctx.kv.get("k") === "value");
+        seen.push(look());
         ctx.kv.delete("k");
-        return [...seen, ctx.kv.has("k")];
+        return [...seen, look()];
       });
       await world.start({ orchestrations: [reads] });
 
-      expect(await world.run(reads, { instanceId: "r" })).toEqual([false, true, false]);
+      expect(await world.run(reads, { instanceId: "r" })).toEqual([
+        { value: "none", has: false },
+        { value: "value", has: true },
+        { value: "none", has: false },
+      ]);
       expect(world.factsOf("turn-committed")).toHaveLength(1);
       expect(await world.eventTypes("r")).toEqual([
         "OrchestrationStarted",
@@ -307,20 +313,23 @@ onEveryStore((store) => {
       expect(await world.client.getKvValue("k", "config")).toEqual({ nested: [1, 2, 3], ü: "ü" });
     });
 
-    test("of another shape than its reader expects is an error that the code may catch", async () => {
+    test("of another shape than its reader expects comes as it is, and what a check of it throws may be caught", async () => {
       await using world = await store.world();
+      const texts = z.record(z.string(), z.string());
       const mistaken = orchestration("Mistaken", async (ctx) => {
         ctx.kv.set("data", [1, 2, 3]);
+        ctx.kv.setText("text", "{ no JSON");
+        await ctx.scheduleActivity(echo, "x");
+        const data = ctx.kv.get<Record<string, string>>("data");
         try {
-          const data = ctx.kv.get<Record<string, string>>("data")!;
-          return Object.values(data).map((text) => text.toUpperCase());
+          return texts.parse(data);
         } catch (error) {
-          return [(error as Error).name, ctx.kv.get("data")];
+          return { isCaught: error instanceof z.ZodError, data, text: ctx.kv.get<number>("text") };
         }
       });
-      await world.start({ orchestrations: [mistaken] });
+      await world.start({ orchestrations: [mistaken], activities: [echo], warmCacheBytes: 0 });
 
-      expect(await world.run(mistaken, { instanceId: "m" })).toEqual(["TypeError", [1, 2, 3]]);
+      expect(await world.run(mistaken)).toEqual({ isCaught: true, data: [1, 2, 3], text: "{ no JSON" });
     });
   });
 

@@ -337,8 +337,12 @@ onEveryStore((store) => {
       });
       await world.start({ orchestrations: [report], activities: [query] });
 
-      expect(await world.run(report)).toBe("rows=42");
+      expect(await world.run(report, { instanceId: "r" })).toBe("rows=42");
       expect(query.calls.map(({ input }) => input)).toEqual([{ sql: "select 1" }, { sql: "select 1" }]);
+      const attempts = eventsOf(await world.history("r"), "ActivityScheduled").filter(({ name }) => name === "Query");
+      const sessionId = attempts[0]?.sessionId;
+      expect(sessionId).toMatch(/^[\da-f-]{36}$/);
+      expect(attempts).toMatchObject([{ sessionId }, { sessionId }]);
     });
   });
 });

@@ -608,10 +608,12 @@ test("a join of one success and one failure lets the code decide", async () => {
   const outcome = await drive(
     async (ctx) => {
       const results = await Promise.allSettled([ctx.scheduleActivity("A"), ctx.scheduleActivity("B")]);
-      if (results.some(({ status }) => status === "rejected")) throw new Error("one failed");
+      const told = results.map((one) => (one.status === "fulfilled" ? one.value : one.reason.message));
+      if (results.some(({ status }) => status === "rejected")) throw new Error(`one failed: ${told.join(", ")}`);
     },
     [completed(2, "a"), activityFailed(3, "b failed")],
   );
 
-  expect(failureOf(outcome)).toMatchObject({ message: "one failed" });
+  expect(failureOf(outcome)).toMatchObject({ message: "one failed: a, b failed" });
+  expect(summary(outcome.events)).toEqual(["ActivityCompleted(4<2)", "ActivityFailed(5<3)", "OrchestrationFailed(6)"]);
 });

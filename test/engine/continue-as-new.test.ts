@@ -59,7 +59,7 @@ describe("continueAsNew", () => {
     const outcome = await new DoubtedDriver({
       code: async (ctx) => {
         ctx.scheduleSubOrchestration("C");
-        ctx.continueAsNew(1);
+        ctx.continueAsNew("new-input");
         ctx.scheduleActivity("A");
         ctx.startOrchestration("D", { instanceId: "detached" });
         await ctx.scheduleTimer(1);
@@ -76,6 +76,7 @@ describe("continueAsNew", () => {
       "ActivityCancelRequested(6<3)",
       "OrchestrationContinuedAsNew(7)",
     ]);
+    expect(outcome.result).toMatchObject({ kind: "continuedAsNew", input: '"new-input"' });
     expect(outcome).toMatchObject({ activities: [], timers: [], children: [], cancelledChildren: [] });
     expect(outcome.detached).toMatchObject([{ instance: "detached" }]);
   });

@@ -42,9 +42,14 @@ const child: Code = async (ctx) => ctx.scheduleSubOrchestration("C");
 describe("a message", () => {
   test.each<[string, Code, OrchestratorItem, object]>([
     ["TimerFired", timer, fired(2), { type: "TimerFired", sourceEventId: 2 }],
-    ["SubOrchCompleted", child, childCompleted(2, "r"), { type: "SubOrchestrationCompleted", result: '"r"' }],
+    [
+      "SubOrchCompleted",
+      child,
+      childCompleted(2, "r"),
+      { type: "SubOrchestrationCompleted", result: '"r"', sourceEventId: 2 },
+    ],
     ["SubOrchFailed", child, childFailed(2, "no"), { type: "SubOrchestrationFailed", sourceEventId: 2 }],
-    ["ActivityCompleted", activity, completed(2, "r"), { type: "ActivityCompleted", result: '"r"' }],
+    ["ActivityCompleted", activity, completed(2, "r"), { type: "ActivityCompleted", result: '"r"', sourceEventId: 2 }],
     ["ActivityFailed", activity, activityFailed(2, "no"), { type: "ActivityFailed", sourceEventId: 2 }],
     [
       "ExternalRaised",
@@ -216,7 +221,13 @@ describe("equal events", () => {
       messages: [raised("E", "same"), raised("E", "same"), queued("E", "same"), queued("E", "same")],
     });
 
-    expect(outcome.events).toHaveLength(4);
+    expect(summary(outcome.events)).toEqual([
+      "ExternalEvent(3)",
+      "ExternalEvent(4)",
+      "ExternalEventPersistent(5)",
+      "ExternalEventPersistent(6)",
+    ]);
+    for (const event of outcome.events) expect(event).toMatchObject({ name: "E", data: '"same"' });
   });
 
   test("that history has already are recorded again", async () => {

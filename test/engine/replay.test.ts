@@ -212,7 +212,7 @@ describe("a sequence", () => {
       },
     });
 
-    expect((await driver.turn()).activities).toMatchObject([{ id: 2 }]);
+    expect(await driver.turn()).toMatchObject({ activities: [{ id: 2 }], timers: [] });
     expect(await driver.turn(completed(2, "R1"))).toMatchObject({ activities: [], timers: [{ id: 4 }] });
     expect(await driver.turn(fired(4))).toMatchObject({ activities: [{ id: 6 }], timers: [] });
     expect(outputOf(await driver.turn(completed(6, "R2")))).toEqual(["R1", "R2"]);

@@ -62,6 +62,7 @@ const WITHOUT_PAUSE = { backoff: { kind: "none" } } as const;
 describe("a policy", () => {
   test("that says nothing is three attempts, exponential pauses and no timeout", async () => {
     expect(await courseOf({})).toEqual({ attempts: 3, timeouts: [], pauses: [100, 200] });
+    expect((await courseOf({ maxAttempts: 12 })).pauses.slice(7)).toEqual([12_800, 25_600, 30_000, 30_000]);
   });
 
   test.each([

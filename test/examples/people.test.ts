@@ -87,16 +87,19 @@ describe("human-in-the-loop", () => {
     return { runtime, reminded, request, submit, [Symbol.asyncDispose]: close };
   }
 
-  test("takes an expense, shows it pending, and shows the decision once there is one", async () => {
+  test("takes an expense, shows it undecided, and shows the decision once there is one", async () => {
     await using world = await TestWorld.open();
     await using site = await serve(world);
     const expense = await site.submit();
-    expect(await site.request("GET", expense)).toMatchObject({ code: 200, body: { decision: "pending" } });
+    expect(await site.request("GET", expense)).toEqual({ code: 200, body: { status: "Running", decision: null } });
 
     const decision = JSON.stringify({ by: "Grace", isApproved: true });
     expect(await site.request("POST", `${expense}/decision`, decision)).toMatchObject({ code: 202 });
     await world.rest();
-    expect(await site.request("GET", expense)).toMatchObject({ code: 200, body: { decision: "approved by Grace" } });
+    expect(await site.request("GET", expense)).toEqual({
+      code: 200,
+      body: { status: "Completed", decision: "approved by Grace" },
+    });
   });
 
   test("takes decisions while the worker is down, and acts on them when it is back", async () => {
@@ -105,7 +108,7 @@ describe("human-in-the-loop", () => {
     const expense = await site.submit();
     site.runtime.kill();
     await site.request("POST", `${expense}/decision`, JSON.stringify({ by: "Grace", isApproved: false }));
-    expect(await site.request("GET", expense)).toMatchObject({ body: { decision: "pending" } });
+    expect(await site.request("GET", expense)).toMatchObject({ body: { decision: null } });
 
     await site.runtime.restart();
     await world.advance("1m");

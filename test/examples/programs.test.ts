@@ -34,7 +34,7 @@ const SAID: Readonly<Record<string, readonly (string | RegExp)[]>> = {
     /^placed: order \S+ a printer from Globex for 95$/m,
   ],
   hello: ["Hello, Ada! Hello, Grace!\n", "  1  OrchestrationStarted\n", "  6  OrchestrationCompleted\n"],
-  "human-in-the-loop": [/Ada submits: [^}]*'pending'/, /Grace decides: [^}]*'approved by Grace'/],
+  "human-in-the-loop": [/Ada submits: [^}]*decision: null/, /Grace decides: [^}]*'approved by Grace'/],
   "request-response": [
     "ada { isReserved: true }\ngrace { isReserved: false, reason: '1 left of red-bicycle' }\n",
     "edsger { isReserved: true }\nada, once more { isReserved: true }\n",

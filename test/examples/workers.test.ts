@@ -19,7 +19,13 @@ describe("sessions", () => {
       await sleep(world.clock, 100);
       return pages;
     });
-    return world.start({ orchestrations: [sessions.importArchive], activities, workerNodeId: name });
+    // One slot each: what nothing holds to a worker goes to whichever is free.
+    return world.start({
+      orchestrations: [sessions.importArchive],
+      activities,
+      workerNodeId: name,
+      workerConcurrency: 1,
+    });
   }
 
   test("lets one worker do all of an archive, so that it is downloaded once", async () => {
@@ -33,6 +39,7 @@ describe("sessions", () => {
 
     expect(await world.settle(Promise.all(handles.map((handle) => handle.result())))).toEqual([4, 4, 4, 4, 4]);
     expect(downloads.map((line) => line.split(": ")[1]).sort()).toEqual(archives);
+    expect(new Set(downloads.map((line) => line.split(": ")[0])).size).toBe(2);
   });
 
   test("lets another worker go on when that one has died; it downloads again", async () => {

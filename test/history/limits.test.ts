@@ -6,6 +6,7 @@ import {
   checkInstanceId,
   checkName,
   checkRootInstanceId,
+  checkTag,
   DEFAULT_LIMITS,
 } from "../../src/history/limits.js";
 import { anyText } from "./arbitrary-history.js";
@@ -85,6 +86,15 @@ describe("the longest id", () => {
   ])("that may be chosen is 256 bytes: %s", (message, id) => {
     expectRefused(() => checkName(id, "queue name"), message);
     expectRefused(() => checkRootInstanceId(id), message);
+  });
+
+  test("of a tag is 256 bytes, and the refusal reads as histories do", () => {
+    expect(checkTag("ü".repeat(128), "Render")).toBe("ü".repeat(128));
+    expectRefused(
+      () => checkTag("ü".repeat(129), "Render"),
+      "Activity 'Render' tag size (258 bytes) exceeds limit (256 bytes)",
+    );
+    expectRefused(() => checkTag("", "Render"), "tag of activity 'Render' is empty; pass a non-empty string.");
   });
 
   test("that may be asked about is longer, because children's ids grow with every generation", () => {

@@ -138,6 +138,7 @@ describe("the level", () => {
     ["debug", { type: "turn-abandoned", instanceId: "i", why: "stale-cache", attempt: 1, delayMs: 0, message: "m" }],
     ["warn", { type: "turn-lock-lost", instanceId: "i" }],
     ["warn", { type: "messages-dropped", instanceId: "i", why: "duplicate", count: 2 }],
+    ["error", { type: "messages-dropped", instanceId: "i", why: "no-matching-schedule", count: 1, first: "f" }],
     ["warn", { type: "orchestration-poisoned", instanceId: "i", details: poison }],
     ["debug", { type: "activity-started", ref: charge }],
     ["debug", completed],

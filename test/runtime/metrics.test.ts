@@ -3,7 +3,7 @@ import { ProviderError } from "../../src/errors.js";
 import { activityFailed, cancelled, type ErrorDetails, nondeterminism } from "../../src/history/error-details.js";
 import type { ActivityRef, Fact, OrchestrationRef } from "../../src/observer.js";
 import { Counter } from "../../src/runtime/metric-family.js";
-import { Metrics } from "../../src/runtime/metrics.js";
+import { Metrics, type MetricsSnapshot } from "../../src/runtime/metrics.js";
 
 const checkout: OrchestrationRef = {
   instanceId: "order-1",
@@ -126,6 +126,30 @@ describe("orchestrations", () => {
     expect(linesOf(metrics, "duroxide_orchestration_history_size_sum")[0]).toMatch(/ 120$/);
   });
 
+  test.each<[what: string, fact: Fact, moved: Partial<MetricsSnapshot>]>([
+    ["starts", started(), { orchestrationStarts: 1, activeOrchestrations: 1 }],
+    ["completes", ended(), { orchestrationCompletions: 1 }],
+    ["continues as new", ended({ ending: "continuedAsNew" }), { orchestrationContinueAsNew: 1 }],
+    [
+      "fails by its own code",
+      failed(activityFailed("no")),
+      { orchestrationFailures: 1, orchestrationApplicationErrors: 1 },
+    ],
+    [
+      "fails by the infrastructure",
+      failed(infrastructure),
+      { orchestrationFailures: 1, orchestrationInfrastructureErrors: 1 },
+    ],
+    [
+      "fails by its configuration",
+      failed(nondeterminism("changed")),
+      { orchestrationFailures: 1, orchestrationConfigurationErrors: 1 },
+    ],
+    ["fails as poison", failed(poison), { orchestrationFailures: 1, orchestrationPoison: 1 }],
+  ])("move the counters of what happened, and no others: one that %s", (_what, fact, moved) => {
+    expect(metricsOf(fact).snapshot()).toEqual({ ...new Metrics().snapshot(), ...moved });
+  });
+
   test("that fail are counted once each, by who is to blame", () => {
     const metrics = metricsOf(
       failed(activityFailed("no")),
@@ -194,16 +218,18 @@ describe("orchestrations", () => {
   });
 
   test("are active from start to end, and the store knows better", () => {
-    const metrics = metricsOf(started(), started(), ended());
+    const metrics = metricsOf(started(), started());
+    expect(metrics.snapshot().activeOrchestrations).toBe(2);
+    metrics.observer(ended());
     expect(metrics.snapshot().activeOrchestrations).toBe(1);
 
     metrics.observer({ type: "queue-depths", orchestratorQueue: 10, workerQueue: 5, activeOrchestrations: 100 });
-    metrics.observer(ended());
     expect(metrics.snapshot()).toMatchObject({
-      activeOrchestrations: 99,
+      activeOrchestrations: 100,
       orchestratorQueueDepth: 10,
       workerQueueDepth: 5,
     });
+    metrics.observer(ended());
     metrics.observer({ type: "queue-depths", orchestratorQueue: 0, workerQueue: 0 });
     expect(metrics.snapshot()).toMatchObject({
       activeOrchestrations: 99,
@@ -309,6 +335,21 @@ describe("storage calls", () => {
   });
 });
 
+describe("what dispatchers do", () => {
+  test("is measured in milliseconds, by turn and by activity", () => {
+    const turn = { type: "turn-committed", ref: checkout, newEvents: 1, messages: 1, isWarm: true } as const;
+    const metrics = metricsOf({ ...turn, durationMs: 7 }, { ...turn, durationMs: 5 }, activityEnded());
+
+    const [turns, activities] = [
+      "duroxide_orchestration_dispatcher_processing_duration_ms",
+      "duroxide_worker_dispatcher_execution_duration_ms",
+    ];
+    expect(linesOf(metrics, `${turns}_sum`)).toEqual([`${turns}_sum 12`]);
+    expect(linesOf(metrics, `${turns}_count`)).toEqual([`${turns}_count 2`]);
+    expect(linesOf(metrics, `${activities}_sum`)).toEqual([`${activities}_sum 250`]);
+  });
+});
+
 describe("what dispatchers fetch", () => {
   test("adds up, for each of them", () => {
     const turns = [3, 5].map((items) => called({ operation: "fetch_orchestration_item", items }));
@@ -323,6 +364,19 @@ describe("what dispatchers fetch", () => {
     ]);
     expect(linesOf(metrics, "duroxide_worker_dispatcher_items_fetched")).toEqual([
       "duroxide_worker_dispatcher_items_fetched 10",
+    ]);
+  });
+});
+
+describe("messages that nobody can receive", () => {
+  test("add up, by the reason", () => {
+    const dropped = (why: string, count: number): Fact => ({ type: "messages-dropped", instanceId: "i", why, count });
+    const metrics = metricsOf(dropped("duplicate", 2), dropped("instance-ended", 1), dropped("duplicate", 3));
+
+    expect(metrics.snapshot().messagesDropped).toBe(6);
+    expect(linesOf(metrics, "duroxide_orchestration_messages_dropped_total")).toEqual([
+      'duroxide_orchestration_messages_dropped_total{reason="duplicate"} 5',
+      'duroxide_orchestration_messages_dropped_total{reason="instance-ended"} 1',
     ]);
   });
 });
@@ -348,7 +402,11 @@ describe("the text for Prometheus", () => {
   });
 
   test("of a process that did nothing has its gauges at zero", () => {
-    expect(new Metrics().toPrometheus()).toContain("duroxide_active_orchestrations 0");
+    const metrics = new Metrics();
+    for (const gauge of ["active_orchestrations", "orchestrator_queue_depth", "worker_queue_depth"]) {
+      expect(linesOf(metrics, `duroxide_${gauge}`)).toEqual([`duroxide_${gauge} 0`]);
+    }
+    expect(new Set(Object.values(metrics.snapshot()))).toEqual(new Set([0]));
   });
 });
 

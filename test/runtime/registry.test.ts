@@ -22,9 +22,9 @@ function named(...names: readonly string[]): Required<Pick<RegistryContents, "or
   };
 }
 
-function problemsOf(contents: RegistryContents): readonly string[] {
+function problemsOf(build: () => Registry): readonly string[] {
   try {
-    Registry.of(contents);
+    build();
   } catch (error) {
     if (error instanceof RegistrationError) return error.problems;
     throw error;
@@ -59,7 +59,7 @@ describe("a version", () => {
 
 describe("building a registry", () => {
   test("tells all problems at once", () => {
-    const problems = problemsOf({
+    const contents = {
       orchestrations: [versioned("1.0.0"), versioned("1.0.0"), versioned("1.x"), orchestration("Elsewhere")],
       activities: [
         activity("Charge", () => {}),
@@ -68,9 +68,9 @@ describe("building a registry", () => {
         activity("__duroxide_syscall:mine", () => {}),
       ],
       versionPolicies: { Order: "9.9.9", Nobody: "latest" },
-    });
+    };
 
-    expect(problems).toEqual([
+    expect(problemsOf(() => Registry.of(contents))).toEqual([
       "duplicate orchestration registration: Order@1.0.0",
       "orchestration Order@1.x: the version must be of the form 1.2.3",
       "orchestration Elsewhere@1.0.0 is only declared: register the definition that has the function",
@@ -97,7 +97,7 @@ describe("building a registry", () => {
 
 describe("a name that the runtime keeps for itself", () => {
   test.each(["__duroxide_syscall:mine", "__duroxide_syscall:new_guid"])("is refused for an activity: %s", (name) => {
-    expect(problemsOf({ activities: [activity(name, () => {})] })).toEqual([
+    expect(problemsOf(() => Registry.of({ activities: [activity(name, () => {})] }))).toEqual([
       `activity name '${name}' uses reserved prefix '__duroxide_syscall:'`,
     ]);
   });
@@ -209,7 +209,9 @@ describe("resolving an orchestration", () => {
   });
 
   test("never falls back to another version: a policy for one that is missing is refused at once", () => {
-    expect(problemsOf({ orchestrations: [versioned("1.0.0")], versionPolicies: { Order: "2.0.0" } })).toEqual([
+    const contents = { orchestrations: [versioned("1.0.0")], versionPolicies: { Order: "2.0.0" } };
+
+    expect(problemsOf(() => Registry.of(contents))).toEqual([
       "version policy for 'Order': version 2.0.0 is not registered",
     ]);
   });
@@ -294,13 +296,26 @@ describe("merging registries", () => {
     expect(pinned.resolveOrchestration("Order", null)?.version).toBe("1.0.0");
   });
 
-  test("refuses what stands in both", () => {
-    const one = Registry.of(named("A"));
+  test.each([
+    ["a registry", (contents: RegistryContents) => Registry.of(contents)],
+    ["a list", (contents: RegistryContents) => contents],
+  ])("refuses what stands in both, be the other %s", (_what, other) => {
+    const base = Registry.of(named("Own", "Shared"));
+    const { activities, orchestrations } = named("Shared", "New");
 
-    expect(() => one.merge({ activities: [activity("A", () => {})] })).toThrow("duplicate activity registration: A");
-    expect(() => one.merge(Registry.of({ orchestrations: named("A").orchestrations }))).toThrow(
-      "duplicate orchestration registration: A@1.0.0",
-    );
+    expect(problemsOf(() => base.merge(other({ activities })))).toEqual(["duplicate activity in merge: Shared"]);
+    expect(problemsOf(() => base.merge(other({ orchestrations })))).toEqual([
+      "duplicate orchestration in merge: Shared@1.0.0",
+    ]);
+  });
+
+  test("tells what stands in both from what the list itself has twice", () => {
+    const [shared, twice] = named("Shared", "Twice").activities;
+
+    expect(problemsOf(() => Registry.of(named("Shared")).merge({ activities: [shared!, twice!, twice!] }))).toEqual([
+      "duplicate activity in merge: Shared",
+      "duplicate activity registration: Twice",
+    ]);
   });
 });
 

@@ -254,9 +254,13 @@ describe("a FailingProvider", () => {
     provider.failNextFetchOrchestrationItem();
     provider.failNextFetchWorkItem();
 
-    await expect(fetchTurn(provider)).rejects.toThrow(/simulated transient infrastructure failure/);
+    await expect(fetchTurn(provider)).rejects.toMatchObject({
+      kind: "transient",
+      retryable: true,
+      message: expect.stringContaining("simulated transient infrastructure failure"),
+    });
     expect(await kindOf(fetchWork(provider))).toBe("transient");
-    expect((await takeTurn(provider)).attemptCount).toBe(1);
+    expect(await takeTurn(provider)).toMatchObject({ item: { instance: "order-1" }, attemptCount: 1 });
     expect((await takeWork(provider)).attemptCount).toBe(1);
   });
 

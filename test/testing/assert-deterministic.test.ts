@@ -1,0 +1,274 @@
+// Code that must decide the same however often, from wherever and whenever it is replayed.
+
+import nodeCrypto, { randomUUID } from "node:crypto";
+import { describe, expect, test } from "vitest";
+import { activity, orchestration } from "../../src/define.js";
+import type { OrchestrationContext } from "../../src/engine/orchestration-context.js";
+import { assertDeterministic } from "../../src/testing/assert-deterministic.js";
+import { replay } from "../../src/testing/replay.js";
+import { onEveryStore } from "../behaviours/stores.js";
+import { type Code, completed, fired } from "../engine/drive.js";
+import { histories, orchestrations, startOf } from "../engine/golden.js";
+import { interpret } from "../engine/random-program.js";
+import { randomRun } from "../engine/random-run.js";
+import { codeOf, recorded } from "./recorded.js";
+
+const INSTANCE = "Instance 'test-instance', execution 1";
+
+/** Asks for `steps` activities, one after the other. */
+const chain =
+  (steps: number, step: (ctx: OrchestrationContext, n: number) => PromiseLike<unknown>): Code =>
+  async (ctx) => {
+    for (let n = 0; n < steps; n += 1) await step(ctx, n);
+    return ctx.waitForEvent("next");
+  };
+const answers = (steps: number) => Array.from({ length: steps }, (_, n) => [completed(2 + 2 * n, n)]);
+
+describe("deterministic code", () => {
+  test("passes, whatever it uses that is recorded", async () => {
+    const code: Code = async (ctx) => {
+      const at = new Date(await ctx.utcNow()).toISOString();
+      const first = await ctx.race([ctx.scheduleActivity("A", at), ctx.scheduleTimer("1s")]);
+      return { first, id: await ctx.newGuid(), epoch: Date.UTC(1970, 0), day: Date.parse("2024-01-01") };
+    };
+    const history = await recorded(code, [[completed(4, 1)]]);
+
+    expect(history.at(-1)).toMatchObject({ type: "OrchestrationCompleted" });
+    await assertDeterministic(history, codeOf(code));
+  });
+
+  test.each(histories.filter(({ file }) => !file.startsWith("boom")))(
+    "is what the original recorded: $file",
+    async ({ events }) => {
+      const { name } = startOf(events);
+
+      await assertDeterministic(events, { ...codeOf(orchestrations[name]!), name });
+    },
+  );
+
+  test("is what random programs are", async () => {
+    for (let seed = 1_000; seed < 1_100; seed += 1) {
+      const { program, history } = await randomRun(seed);
+      const definition = { ...codeOf((ctx) => interpret(ctx, program)), name: "Random" };
+      await assertDeterministic(history, definition).catch((error: unknown) => {
+        throw new Error(`seed ${seed}`, { cause: error });
+      });
+    }
+  });
+
+  test("is replayed whole, and to the end of every turn, or of two hundred", async () => {
+    let runs = 0;
+    const counted = (steps: number): Code =>
+      chain(steps, (ctx, n) => {
+        if (n === 0) runs += 1;
+        return ctx.scheduleActivity("A", n);
+      });
+    const short = await recorded(counted(5), answers(5));
+    const long = await recorded(counted(500), answers(500));
+
+    runs = 0;
+    await assertDeterministic(short, codeOf(counted(5)));
+    expect(runs).toBe(3 + 5);
+    runs = 0;
+    await assertDeterministic(long, codeOf(counted(500)));
+    expect(runs).toBe(3 + 200);
+  });
+});
+
+describe("code that looks at what no history records", () => {
+  test.each<[string, string, () => unknown]>([
+    ["Date.now", "ctx.utcNow", () => Date.now()],
+    ["new Date", "ctx.utcNow", () => new Date().getFullYear()],
+    ["new Date", "ctx.utcNow", () => Date()],
+    ["performance.now", "ctx.utcNow", () => performance.now()],
+    ["Math.random", "ctx.newGuid", () => Math.random()],
+    ["crypto.randomUUID", "ctx.newGuid", () => crypto.randomUUID()],
+    ["crypto.randomUUID", "ctx.newGuid", () => randomUUID()],
+    ["crypto.getRandomValues", "ctx.newGuid", () => [...crypto.getRandomValues(new Uint32Array(2))]],
+    ["crypto.randomBytes", "ctx.newGuid", () => nodeCrypto.randomBytes(8).toString("hex")],
+  ])("is found with certainty: %s, instead of %s, in %s", async (what, instead, look) => {
+    const decides: Code = async (ctx) => ctx.scheduleActivity("A", look());
+    const looksOnly: Code = async (ctx) => {
+      const first = ctx.scheduleActivity("A");
+      look();
+      return first;
+    };
+    const uses = `uses ${what}, which no history records; use ${instead} instead.`;
+
+    await expect(assertDeterministic(await recorded(looksOnly), codeOf(looksOnly))).rejects.toMatchObject({
+      code: "DUROXIDE_REPLAY_DIVERGED",
+      message: `${INSTANCE}: the code ${uses}`,
+    });
+    const history = await recorded(decides);
+    const error = await assertDeterministic(history, codeOf(decides)).catch((caught: Error) => caught);
+    expect(error).toMatchObject({ divergences: [{ eventId: 2, remedy: `The code ${uses}` }] });
+  });
+
+  test("is told everything that it looks at, after an await too, and in a branch", async () => {
+    const code: Code = async (ctx) => {
+      await ctx.scheduleActivity("A");
+      return ctx.race([
+        async () => ctx.scheduleTimer(Math.random()),
+        async () => ctx.waitForEvent(`E${Date.now() % 2}`),
+      ]);
+    };
+    const history = await recorded(code, [[completed(2, 1)]]);
+
+    await expect(assertDeterministic(history, codeOf(code))).rejects.toThrow(
+      "uses Math.random, Date.now, which no history records; use ctx.newGuid and ctx.utcNow instead",
+    );
+  });
+});
+
+describe("code that decides by what it keeps to itself", () => {
+  test("is found, if it counts its own runs", async () => {
+    let runs = 0;
+    const code: Code = async (ctx) => {
+      runs += 1;
+      return ctx.scheduleActivity("A", runs === 4 ? "tired" : "fresh");
+    };
+    const history = await recorded(code);
+
+    expect(await replay(history, codeOf(code))).toMatchObject({ status: "waiting" });
+    await expect(assertDeterministic(history, codeOf(code))).rejects.toThrow(
+      'decides ActivityScheduled(name="A", input="\\"tired\\"")',
+    );
+  });
+
+  test("is found, if it gives something up in another turn than it did", async () => {
+    const dropping =
+      (inTurn: number): Code =>
+      async (ctx) => {
+        const slow = ctx.scheduleActivity("Slow");
+        for (const turn of [1, 2]) {
+          await ctx.scheduleTimer("1s");
+          if (turn === inTurn) slow.cancel();
+        }
+        return ctx.waitForEvent("next");
+      };
+    const history = await recorded(dropping(1), [[fired(3)], [fired(5)]]);
+
+    await assertDeterministic(history, codeOf(dropping(1)));
+    expect(await replay(history, codeOf(dropping(2)))).toMatchObject({ status: "waiting" });
+    await expect(assertDeterministic(history, codeOf(dropping(2)))).rejects.toThrow(
+      `history records ActivityCancelRequested(reason="dropped_future"), but the code now keeps event 2`,
+    );
+  });
+});
+
+describe("the other world", () => {
+  const looking: Code = async (ctx) => ctx.scheduleActivity("A", Math.random());
+  const fine = chain(20, (ctx, n) => ctx.scheduleActivity("A", n));
+  const places: readonly [object, string][] = [
+    [globalThis, "Date"],
+    [Date, "now"],
+    [performance, "now"],
+    [Math, "random"],
+    [crypto, "randomUUID"],
+    [crypto, "getRandomValues"],
+    [nodeCrypto, "randomUUID"],
+    [nodeCrypto, "randomBytes"],
+  ];
+  const real = () => places.map(([owner, key]) => Object.getOwnPropertyDescriptor(owner, key));
+
+  test("is gone afterwards, however many calls there were at once, and however they ended", async () => {
+    const before = real();
+    const { randomUUID: imported } = await import("node:crypto");
+    const [lookingHistory, fineHistory] = [await recorded(looking), await recorded(fine, answers(20))];
+
+    const calls = Array.from({ length: 6 }, (_, n) =>
+      n % 2 === 0
+        ? assertDeterministic(fineHistory, codeOf(fine))
+        : assertDeterministic(lookingHistory, codeOf(looking)),
+    );
+    const outcomes = await Promise.allSettled(calls);
+
+    expect(outcomes.map(({ status }) => status)).toEqual(
+      [0, 1, 2, 3, 4, 5].map((n) => (n % 2 === 0 ? "fulfilled" : "rejected")),
+    );
+    expect(real()).toEqual(before);
+    expect((await import("node:crypto")).randomUUID).toBe(imported);
+  });
+
+  test("is nobody else's: whoever is not replayed sees the real one", async () => {
+    const history = await recorded(fine, answers(20));
+    const begin = Date.now();
+    const seen: number[] = [];
+    let isOver = false;
+    const bystander = async (): Promise<void> => {
+      while (!isOver) {
+        seen.push(Date.now() - begin, new Date().valueOf() - begin);
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+    };
+    const watching = bystander();
+    await assertDeterministic(history, codeOf(fine));
+    isOver = true;
+    await watching;
+
+    expect(seen.length).toBeGreaterThan(2);
+    expect(Math.max(...seen)).toBeLessThan(600_000);
+    expect(new Date(0)).toBeInstanceOf(Date);
+  });
+});
+
+onEveryStore((store) => {
+  describe("a world", () => {
+    const work = activity("Work", async (_, n: number) => n + 1);
+    const counts = orchestration("Counts", async (ctx, n: number): Promise<number> => {
+      const total = (ctx.kv.get<number>("total") ?? 0) + n;
+      ctx.kv.set("total", total);
+      ctx.setCustomStatus(`at ${total}`);
+      await ctx.scheduleActivity(work, total);
+      return n < 3 ? ctx.continueAsNew(n + 1) : total;
+    });
+    const waits = (event: string) =>
+      orchestration("Waits", async (ctx, n: number) => {
+        await ctx.scheduleActivity(work, n);
+        return ctx.waitForEvent<string>(event);
+      });
+    const parent = orchestration("Parent", async (ctx) => ctx.scheduleSubOrchestration(counts, 1));
+
+    test("in which all code fits passes: values, children and all executions included", async () => {
+      await using world = await store.world();
+      await world.start({ orchestrations: [counts, waits("go"), parent], activities: [work] });
+
+      expect(await world.run(parent, { instanceId: "p" })).toBe(6);
+      await world.client.start(waits("go"), { instanceId: "w", input: 1 });
+      await world.rest();
+
+      expect(await world.provider.admin?.listExecutions("p::sub::2")).toEqual([1, 2, 3]);
+      await world.assertDeterministic();
+    });
+
+    test("in which code was changed lists all executions that no longer fit", async () => {
+      await using world = await store.world();
+      const runtime = await world.start({ orchestrations: [waits("go"), counts], activities: [work] });
+      for (const id of ["w1", "w2"]) await world.client.start(waits("go"), { instanceId: id, input: 1 });
+      await world.run(counts, { instanceId: "c", input: 1 });
+      await runtime.restart({ orchestrations: [waits("stop"), counts] });
+
+      const error = await world.assertDeterministic().catch((caught: unknown) => caught);
+
+      expect(error).toMatchObject({
+        code: "DUROXIDE_REPLAY_DIVERGED",
+        divergences: [
+          { instanceId: "w1", executionId: 1, eventId: 4, recorded: 'ExternalSubscribed(name="go")' },
+          { instanceId: "w2", executionId: 1, eventId: 4, decided: 'decides ExternalSubscribed(name="stop")' },
+        ],
+      });
+      expect((error as Error).message.split("\n").length).toBe(2);
+    });
+
+    test("in which nobody has the code of an instance says whose", async () => {
+      await using world = await store.world();
+      const runtime = await world.start({ orchestrations: [counts], activities: [work] });
+      await world.run(counts, { instanceId: "c", input: 3 });
+      await runtime.restart({ orchestrations: [] });
+
+      await expect(world.assertDeterministic()).rejects.toThrow(
+        "Instance 'c' is of orchestration 'Counts' 1.0.0, which no runtime of this world has.",
+      );
+    });
+  });
+});
