@@ -197,7 +197,7 @@ describe("the other world", () => {
     let isOver = false;
     const bystander = async (): Promise<void> => {
       while (!isOver) {
-        seen.push(Date.now() - begin, new Date().valueOf() - begin);
+        seen.push(Date.now() - begin, Date.parse(new Date().toISOString()) - begin);
         await new Promise((resolve) => setImmediate(resolve));
       }
     };
