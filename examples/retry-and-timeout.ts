@@ -31,10 +31,9 @@ export type Payment =
 /** Stands in for the client library of a payment gateway. */
 const gateway = {
   failuresLeft: 2,
-  async charge(amount: number, options: { readonly idempotencyKey: string; readonly signal: AbortSignal }) {
-    const { idempotencyKey, signal } = options;
-    if (idempotencyKey === "stolen-card") throw new Error("declined: the card is blocked");
-    if (idempotencyKey === "black-hole") await pause(3_600_000, undefined, { signal });
+  async charge({ id, amount }: Invoice, options: { readonly idempotencyKey: string; readonly signal: AbortSignal }) {
+    if (id === "stolen-card") throw new Error("declined: the card is blocked");
+    if (id === "black-hole") await pause(3_600_000, undefined, { signal: options.signal });
     if (gateway.failuresLeft-- > 0) throw new Error("503, try again later");
     return `receipt for ${amount} EUR`;
   },
@@ -42,10 +41,9 @@ const gateway = {
 
 export const chargeCard = activity("ChargeCard", async (ctx, invoice: Invoice): Promise<string> => {
   console.log(`charging for ${invoice.id}`);
-  return gateway.charge(invoice.amount, {
-    // Tells the gateway that all attempts mean one payment. ctx.idempotencyKey would not do: it is the same when a crash
-    // makes an activity run again, but every retry of the orchestration is a call of its own.
-    idempotencyKey: invoice.id,
+  return gateway.charge(invoice, {
+    // Tells the gateway that all attempts mean one payment: the key is the same for every retry, and after a crash.
+    idempotencyKey: ctx.idempotencyKey,
     signal: ctx.signal, // aborted when the attempt has timed out
   });
 });

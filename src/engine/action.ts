@@ -10,6 +10,8 @@ export type Action =
       readonly input: string;
       readonly sessionId?: string;
       readonly tag?: string;
+      /** Tried again: the event of the first attempt. Not recorded, only handed to the worker. */
+      readonly retryOf?: number;
     }
   | { readonly type: "CreateTimer"; readonly fireAtMs: number }
   | { readonly type: "WaitExternal"; readonly name: string }

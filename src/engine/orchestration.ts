@@ -79,8 +79,15 @@ export class Orchestration implements OrchestrationContext {
       ...(options.tag === undefined ? {} : { tag: checkTag(options.tag, name) }),
     };
     const decode = decoder(definition?.output ?? null, `output of ${what}`);
-    const attempt = (): DurableTask<O> => this.#schedule<O>("activity", name, action, decode);
-    return options.retry === undefined ? attempt() : retrying(this.#execution, this, name, options.retry, attempt);
+    if (options.retry === undefined) return this.#schedule<O>("activity", name, action, decode);
+    let first: Slot | null = null;
+    const attempt = (): DurableTask<O> => {
+      const retryOf = first?.scheduleId ?? null;
+      const slot = this.#open("activity", name, retryOf === null ? action : { ...action, retryOf }, decode);
+      first ??= slot;
+      return slot.task as DurableTask<unknown> as DurableTask<O>;
+    };
+    return retrying(this.#execution, this, name, options.retry, attempt);
   }
 
   scheduleTimer(delay: Duration): DurableTask<void> {
@@ -211,9 +218,13 @@ export class Orchestration implements OrchestrationContext {
   }
 
   #schedule<T>(kind: SlotKind, name: string, action: Action, decode: Decode): DurableTask<T> {
+    return this.#open(kind, name, action, decode).task as DurableTask<unknown> as DurableTask<T>;
+  }
+
+  #open(kind: SlotKind, name: string, action: Action, decode: Decode): Slot {
     const slot = new Slot(this.#execution, kind, name, this.#execution.currentScope, decode);
     this.#execution.emit(action, slot);
-    return slot.task as DurableTask<unknown> as DurableTask<T>;
+    return slot;
   }
 
   #unlessRefused<T>(task: () => DurableTask<T>): DurableTask<T> {

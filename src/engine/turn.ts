@@ -48,6 +48,8 @@ export interface ActivityToStart {
   readonly input: string;
   readonly sessionId?: string;
   readonly tag?: string;
+  /** The event of the first attempt, where a retry policy tries again. */
+  readonly retryOf?: number;
 }
 
 export interface TimerToStart {

@@ -83,6 +83,7 @@ function encodeContent(item: WorkItem): object {
         tag: item.tag,
         orchestration_name: item.orchestrationName,
         orchestration_version: item.orchestrationVersion,
+        retry_of: wireInteger(item.retryOf, "ActivityExecute.retry_of"),
       };
     case "ActivityCompleted":
       return {
@@ -226,6 +227,7 @@ function decodeActivityExecute(wire: WireObject): ActivityExecute {
   const tag = wire.optionalText("tag");
   const orchestrationName = wire.optionalText("orchestration_name");
   const orchestrationVersion = wire.optionalText("orchestration_version");
+  const retryOf = wire.optionalInteger("retry_of");
   return {
     type: "ActivityExecute",
     instance: wire.text("instance"),
@@ -237,6 +239,7 @@ function decodeActivityExecute(wire: WireObject): ActivityExecute {
     ...(tag !== undefined && { tag }),
     ...(orchestrationName !== undefined && { orchestrationName }),
     ...(orchestrationVersion !== undefined && { orchestrationVersion }),
+    ...(retryOf !== undefined && { retryOf }),
   };
 }
 

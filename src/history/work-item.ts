@@ -58,6 +58,8 @@ export interface ActivityExecute {
   /** Ours, beside the reference's fields: a worker need not read the history to know whom it works for. */
   readonly orchestrationName?: string;
   readonly orchestrationVersion?: string;
+  /** Ours too: the scheduling event of the first attempt, where a retry policy tries again. */
+  readonly retryOf?: number;
 }
 
 /** An activity returned. */

@@ -54,11 +54,12 @@ export function activityRef(item: ActivityExecute, attempt: number, workerId: st
 
 export function activityContext(
   ref: ActivityRef,
+  { instance, executionId, id, retryOf = id }: ActivityExecute,
   signal: AbortSignal,
   client: Client,
   emit: (fact: Fact) => void,
 ): ActivityContext {
-  const idempotencyKey = `${ref.instanceId}:${ref.executionId}:${ref.activityId}`;
+  const idempotencyKey = `${instance}:${executionId}:${retryOf}`;
   return { ...ref, idempotencyKey, signal, client, trace: traceOf(ref, emit) };
 }
 

@@ -27,11 +27,11 @@ export interface ActivityContext {
   readonly orchestrationName: string;
   readonly orchestrationVersion: string;
   readonly activityName: string;
-  /** Names this call within its execution. */
+  /** Names this attempt within its execution: every retry of a retry policy has its own. */
   readonly activityId: number;
   /**
-   * The same for every attempt of this call and for no other call: hand it to whoever offers idempotency keys.
-   * `<instance>:<execution>:<activity id>`
+   * The same for every attempt of this call, after a crash and by a retry policy alike, and for no other call: hand it
+   * to whoever offers idempotency keys. `<instance>:<execution>:<activity id of the first attempt>`
    */
   readonly idempotencyKey: string;
   /** 1 for the first try; counts crashes, lost locks and abandons, not the orchestration's own retries. */

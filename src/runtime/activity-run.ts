@@ -58,7 +58,7 @@ export class ActivityRun {
     const { clock, emit } = this.#services;
     const startedAt = clock.now();
     emit({ type: "activity-started", ref: this.#ref });
-    const context = activityContext(this.#ref, this.#cancellation.signal, client, emit);
+    const context = activityContext(this.#ref, this.item, this.#cancellation.signal, client, emit);
     const call = callActivity(definition, context, this.#held.item);
     const answer = await Promise.race([call, this.#interrupted]);
     if (answer === null) {

@@ -22,6 +22,7 @@ import { lockInstance } from "./locked-instance.js";
 import { entriesOf, type ReplayOptions, startOf } from "./replay.js";
 
 /** What histories do not tell: what earlier executions had left in the key-value store. */
+/** What histories do not tell: see `ReplayOptions`. */
 export type ImportOptions = Pick<ReplayOptions, "kv">;
 
 type Execution = readonly Event[];

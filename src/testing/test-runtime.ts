@@ -34,12 +34,6 @@ export interface RuntimeSurroundings {
   readonly settle: <T>(promise: Promise<T>) => Promise<T>;
 }
 
-/** The code of a runtime, as far as replays depend on it. */
-export interface Deployment {
-  readonly registry: Registry;
-  readonly limits: Limits;
-}
-
 interface Life {
   readonly runtime: Runtime;
   readonly provider: MortalProvider;
@@ -88,7 +82,7 @@ export class TestRuntime implements AsyncDisposable {
   }
 
   /** @internal What it runs, or ran last. */
-  get deployed(): Deployment {
+  get deployed(): { readonly registry: Registry; readonly limits: Limits } {
     const { orchestrations = [], registry = Registry.of({}), limits = {} } = this.#start;
     return { registry: registry.merge({ orchestrations }), limits: { ...DEFAULT_LIMITS, ...limits } };
   }

@@ -169,6 +169,7 @@ export class TestWorld implements AsyncDisposable {
 
   /**
    * Replays every execution in the store with the code of the runtimes, as they were started last: see `assertDeterministic`.
+   * Only instances of which something was pruned are left out: what the rest found in the key-value store is not known.
    *
    * @throws DUROXIDE_REPLAY_DIVERGED with all executions that diverge
    * @throws DUROXIDE_INVALID_HISTORY for a history that is damaged

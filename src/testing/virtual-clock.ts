@@ -1,18 +1,32 @@
 // testing/virtual-clock.ts — time that passes only when a test says so. Three days take a millisecond.
+//
+//   V1. Timers fire in the order of their times, those of one time in the order in which they were set; and before the
+//       next one fires, everything that the last one woke has come to rest, however many callers move the time at once.
+//   V2. Whoever waits for what never happens is told so: after very many timers, after ages, or when no timer is left.
 
 import type { Clock, Timer } from "../clock.js";
+import { durationMs } from "../duration.js";
 import { TimeoutError } from "../errors.js";
 
 interface VirtualTimer {
   readonly at: number;
   readonly order: number;
   readonly callback: () => void;
+  readonly isHousekeeping: boolean;
 }
 
 /** Far more than any test needs, and a second or two for a computer. */
 const MAX_STEPS = 100_000;
+/** Twice the longest duration that a timer may have. */
+const AGES_MS = 2_000 * 366 * 86_400_000;
+/** Real milliseconds without a single timer, in which something outside may still settle a promise. */
+const MOST_IDLE_MS = 2_000;
 /** Rounds of the event loop that everything woken gets before time moves on. */
 const SETTLE_ROUNDS = 12;
+
+// Captured at load, so that the fake timers of a test framework do not stop the time.
+const immediate = setImmediate;
+const timeout = setTimeout;
 
 /**
  * A clock for tests. Hand it to the provider and the runtime, then move it: `advance` by a while, or `run` until a promise
@@ -29,6 +43,8 @@ export class VirtualClock implements Clock {
   #now: number;
   #order = 0;
   readonly #timers = new Set<VirtualTimer>();
+  /** The last of those who move the time. */
+  #lastStep: Promise<unknown> = Promise.resolve();
 
   constructor(startMs = 1_700_000_000_000) {
     this.#now = startMs;
@@ -39,10 +55,7 @@ export class VirtualClock implements Clock {
   }
 
   setTimer(delayMs: number, callback: () => void): Timer {
-    this.#order += 1;
-    const timer: VirtualTimer = { at: this.#now + Math.max(0, Math.ceil(delayMs)), order: this.#order, callback };
-    this.#timers.add(timer);
-    return { clear: () => void this.#timers.delete(timer) };
+    return this.#set(delayMs, callback, false);
   }
 
   /** How many timers are pending. */
@@ -50,48 +63,96 @@ export class VirtualClock implements Clock {
     return this.#timers.size;
   }
 
-  /** Moves time forward, fires what falls due on the way in order, and lets everything woken run to rest. */
+  /**
+   * Moves time forward, fires what falls due on the way in order, and lets everything woken run to rest.
+   *
+   * @throws DUROXIDE_INVALID_INPUT for what is no number of milliseconds from 0 up
+   */
   async advance(ms: number): Promise<void> {
-    const target = this.#now + ms;
-    await this.rested();
-    for (let next = this.#next(); next !== null && next.at <= target; next = this.#next()) {
-      this.#fire(next);
-      await this.rested();
+    const target = this.#now + durationMs(ms, "VirtualClock.advance");
+    for (let isThere = false; !isThere; ) {
+      isThere = await this.#step(async () => {
+        await this.rested();
+        const next = this.#next();
+        if (next === null || next.at > target) return true;
+        this.#fire(next);
+        return false;
+      });
     }
     this.#now = Math.max(this.#now, target);
-    await this.rested();
+    await this.#step(() => this.rested());
   }
 
   /**
    * Moves time from timer to timer until `promise` settles, and answers as it does.
    *
-   * @throws DUROXIDE_TIMEOUT after a hundred thousand timers (or as many as `maxSteps` says) that did not settle it
+   * @throws DUROXIDE_TIMEOUT after a hundred thousand timers (or as many as `maxSteps` says) that did not settle it, or
+   *   when there is no timer that could
    */
   async run<T>(promise: PromiseLike<T>, options: { readonly maxSteps?: number } = {}): Promise<T> {
     const { maxSteps = MAX_STEPS } = options;
     const startedAt = this.#now;
     let steps = 0;
+    let idleMs = 0;
     let isSettled = false;
     const result = Promise.resolve(promise).finally(() => {
       isSettled = true;
     });
     result.catch(() => {});
-    for (;;) {
-      await this.rested(() => isSettled);
-      if (isSettled) return result;
-      const next = this.#next();
-      if (next === null) continue;
-      if (steps === maxSteps) throw stillPending(steps, this.#now - startedAt);
-      steps += 1;
-      this.#fire(next);
+    while (!isSettled) {
+      await this.#step(async () => {
+        await this.rested(() => isSettled);
+        if (isSettled) return;
+        const next = this.#next();
+        const isHopeless = next === null ? idleMs >= MOST_IDLE_MS : next.at - startedAt > AGES_MS;
+        if (isHopeless || steps === maxSteps) throw new StillPendingError(steps, this.#now - startedAt); // V2
+        if (next === null) {
+          idleMs += 1;
+          await realMillisecond();
+        } else {
+          idleMs = 0;
+          steps += 1;
+          this.#fire(next);
+        }
+      });
     }
+    return result;
+  }
+
+  /** A view for those whose timers bring no news by themselves: they renew, poll and look again. */
+  protected forHousekeeping(): Clock {
+    return {
+      now: () => this.now(),
+      setTimer: (delayMs, callback) => this.#set(delayMs, callback, true),
+    };
+  }
+
+  /** Whether a timer is pending that is not of the housekeeping. */
+  protected get hasNewsToCome(): boolean {
+    for (const { isHousekeeping } of this.#timers) if (!isHousekeeping) return true;
+    return false;
   }
 
   /** Resolves when everything that was woken has come to rest, or earlier if `isDone` says so: then time may pass. */
   protected async rested(isDone: () => boolean = () => false): Promise<void> {
     for (let round = 0; round < SETTLE_ROUNDS && !isDone(); round += 1) {
-      await new Promise<void>((resolve) => setImmediate(resolve));
+      await new Promise<void>((resolve) => void immediate(resolve));
     }
+  }
+
+  #set(delayMs: number, callback: () => void, isHousekeeping: boolean): Timer {
+    const delay = Number.isNaN(delayMs) ? 0 : Math.max(0, Math.ceil(delayMs));
+    this.#order += 1;
+    const timer: VirtualTimer = { at: this.#now + delay, order: this.#order, callback, isHousekeeping };
+    this.#timers.add(timer);
+    return { clear: () => void this.#timers.delete(timer) };
+  }
+
+  /** One at a time. V1 */
+  #step<T>(step: () => Promise<T>): Promise<T> {
+    const result = this.#lastStep.then(step);
+    this.#lastStep = result.catch(() => {}); // Whoever took the step hears of its failure.
+    return result;
   }
 
   #next(): VirtualTimer | null {
@@ -109,12 +170,20 @@ export class VirtualClock implements Clock {
   }
 }
 
-/** What `run` throws when time does not help, so that nobody takes it for a timeout of the promise itself. */
-export class StillPendingError extends TimeoutError {}
+/** A millisecond outside, in which nothing happens here. */
+export function realMillisecond(): Promise<void> {
+  return new Promise((resolve) => void timeout(resolve, 1));
+}
 
-function stillPending(steps: number, passedMs: number): StillPendingError {
-  const hours = Math.round(passedMs / 3_600_000);
-  return new StillPendingError(
-    `The promise is still pending after ${steps} timers and ${hours} hours of virtual time: nothing that time brings settles it.`,
-  );
+/** What `run` throws when time does not help, so that nobody takes it for a timeout of the promise itself. */
+export class StillPendingError extends TimeoutError {
+  readonly timers: number;
+
+  constructor(timers: number, passedMs: number) {
+    const hours = Math.round(passedMs / 3_600_000);
+    super(
+      `The promise is still pending after ${timers} timers and ${hours} hours of virtual time: nothing that time brings settles it.`,
+    );
+    this.timers = timers;
+  }
 }

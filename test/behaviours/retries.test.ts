@@ -88,6 +88,27 @@ onEveryStore((store) => {
       expect(worker.calls.length).toBe(maxAttempts);
     });
 
+    test("has one idempotency key for all its attempts, crashed ones included, and no other call has it", async () => {
+      await using world = await store.world();
+      const worker = succeedsAt(3);
+      const slow = { kind: "fixed", delay: "1m" } as const;
+      const twice = orchestration("Twice", async (ctx) => {
+        await ctx.scheduleActivity(work, "first", { retry: { maxAttempts: 5, backoff: slow } });
+        await ctx.scheduleActivity(work, "second", { retry: { maxAttempts: 5, backoff: slow } });
+      });
+      const runtime = await world.start({ orchestrations: [twice], activities: [worker] });
+      const crashed = runtime.crashAt("before-activity-commit", { nth: 2 });
+      const handle = await world.client.start(twice, { instanceId: "t" });
+      await world.settle(crashed);
+      await runtime.restart();
+      await world.settle(handle.result());
+
+      const keys = worker.calls.map(({ idempotencyKey }) => idempotencyKey);
+      const [first, second] = [...new Set(keys)];
+      expect(keys).toEqual([first, first, first, second]);
+      expect(first).toBe("t:1:2");
+    });
+
     test("carries typed values", async () => {
       await using world = await store.world();
       const double = mockActivity<{ value: number }, { result: number }>("Double", (_ctx, { value }) => ({

@@ -175,6 +175,7 @@ const itemFields: { readonly [T in WorkItem["type"]]: fc.Arbitrary<ItemFields<T>
       tag: anyText,
       orchestrationName: anyText,
       orchestrationVersion: anyText,
+      retryOf: anyInteger,
     },
     { requiredKeys: ["instance", "executionId", "id", "name", "input"] },
   ),

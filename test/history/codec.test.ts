@@ -176,9 +176,10 @@ const contents: {
         tag: "gpu",
         orchestrationName: "Pay",
         orchestrationVersion: "1.0.0",
+        retryOf: 1,
       },
       '"instance":"i","execution_id":1,"id":2,"name":"Charge","input":"5","session_id":"s","tag":"gpu",' +
-        '"orchestration_name":"Pay","orchestration_version":"1.0.0"',
+        '"orchestration_name":"Pay","orchestration_version":"1.0.0","retry_of":1',
     ],
   ],
   ActivityCompleted: [

@@ -260,6 +260,19 @@ onEveryStore((store) => {
       expect((error as Error).message.split("\n").length).toBe(2);
     });
 
+    test("in which executions were pruned checks the other instances", async () => {
+      await using world = await store.world();
+      const runtime = await world.start({ orchestrations: [waits("go"), counts], activities: [work] });
+      await world.run(counts, { instanceId: "c", input: 1 });
+      await world.provider.admin?.pruneExecutions("c", {});
+      await world.assertDeterministic();
+      await world.client.start(waits("go"), { instanceId: "w", input: 1 });
+      await world.rest();
+      await runtime.restart({ orchestrations: [waits("stop"), counts] });
+
+      await expect(world.assertDeterministic()).rejects.toMatchObject({ divergences: [{ instanceId: "w" }] });
+    });
+
     test("in which nobody has the code of an instance says whose", async () => {
       await using world = await store.world();
       const runtime = await world.start({ orchestrations: [counts], activities: [work] });

@@ -536,6 +536,7 @@ function everyActivity(instance: string): readonly ActivityExecute[] {
       tag: "gpu",
       orchestrationName: "TestOrch",
       orchestrationVersion: "1.2.3",
+      retryOf: 2,
     }),
   ];
 }
