@@ -491,7 +491,7 @@ describe("a bad text is refused with a message that says what and where", () => 
 
   test("any required field that is missing", () => {
     const optional =
-      /^(session_id|tag|initial_custom_status|last_updated_at_ms|carry_forward_events|orchestration_.+)$/;
+      /^(session_id|tag|initial_custom_status|last_updated_at_ms|carry_forward_events|orchestration_.+|retry_of)$/;
     for (const [event, wire] of events) {
       const fields: Record<string, unknown> = JSON.parse(wire);
       for (const key of Object.keys(fields)) {
