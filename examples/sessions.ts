@@ -40,8 +40,8 @@ export function importActivities(download: Download) {
     return pages;
   };
   return [
-    activity(countPages.name, async (_ctx, archive: string) => (await open(archive)).length),
-    activity(importPage.name, async (_ctx, page: Page) => (await open(page.archive))[page.number]?.length ?? 0),
+    activity(countPages, async (_ctx, archive) => (await open(archive)).length),
+    activity(importPage, async (_ctx, page) => (await open(page.archive))[page.number]?.length ?? 0),
   ];
 }
 

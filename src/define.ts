@@ -81,19 +81,26 @@ export interface OrchestrationOptions<I = unknown, O = unknown> {
 }
 
 /**
- * Defines an activity; without a function, declares one that is implemented elsewhere.
+ * Defines an activity; without a function, declares one that is implemented elsewhere. Given a declaration, implements it:
+ * its types and schemas are those that callers know.
  *
  * @throws DUROXIDE_INVALID_INPUT for an empty or over-long name, or a function that is none
  * @throws DUROXIDE_INVALID_OPTIONS for an option that is unknown, or a schema that is none
  * @example
  * const charge = activity("Charge", async (ctx, order: { amount: number }) => `paid ${order.amount}`);
- * const ship = activity<string, void>("Ship"); // runs in another process
+ * const ship = activity<string, void>("Ship"); // shared with callers, who need no more
+ * const shipping = activity(ship, async (ctx, parcel) => ctx.trace.info(`on its way: ${parcel}`)); // in the worker
  */
 export function activity<I = void, O = void>(
-  nameOrOptions: string | ActivityOptions<I, O>,
+  target: string | ActivityOptions<I, O> | ActivityDefinition<I, O>,
   run?: (ctx: ActivityContext, input: I) => Promise<O> | O,
 ): ActivityDefinition<I, O> {
-  const options: ActivityOptions<I, O> = typeof nameOrOptions === "string" ? { name: nameOrOptions } : nameOrOptions;
+  const options: ActivityOptions<I, O> =
+    typeof target === "string"
+      ? { name: target }
+      : isDefinition<ActivityDefinition<I, O>>("activity", target)
+        ? saidBy(target)
+        : target;
   const name = checkName(options?.name, "activity name");
   checkOptions(`activity '${name}'`, options, ACTIVITY_CHECKS);
   checkFunction("activity", name, run);
@@ -108,7 +115,8 @@ export function activity<I = void, O = void>(
 }
 
 /**
- * Defines an orchestration; without a function, declares one that is implemented elsewhere.
+ * Defines an orchestration; without a function, declares one that is implemented elsewhere. Given a declaration, implements
+ * it: its types and schemas are those that callers know.
  *
  * The function must be deterministic: everything it learns comes through `ctx`. It may use `await`, loops,
  * `try/catch`, `Promise.all` and friends on what `ctx` returns.
@@ -119,11 +127,15 @@ export function activity<I = void, O = void>(
  * const greet = orchestration("Greet", async (ctx, name: string) => ctx.scheduleActivity<string>("Hello", name));
  */
 export function orchestration<I = void, O = void>(
-  nameOrOptions: string | OrchestrationOptions<I, O>,
+  target: string | OrchestrationOptions<I, O> | OrchestrationDefinition<I, O>,
   run?: (ctx: OrchestrationContext, input: I) => Promise<O>,
 ): OrchestrationDefinition<I, O> {
   const options: OrchestrationOptions<I, O> =
-    typeof nameOrOptions === "string" ? { name: nameOrOptions } : nameOrOptions;
+    typeof target === "string"
+      ? { name: target }
+      : isDefinition<OrchestrationDefinition<I, O>>("orchestration", target)
+        ? { ...saidBy(target), ...(target.version === null ? {} : { version: target.version }) }
+        : target;
   const name = checkName(options?.name, "orchestration name");
   checkOptions(`orchestration '${name}'`, options, ORCHESTRATION_CHECKS);
   checkFunction("orchestration", name, run);
@@ -156,6 +168,15 @@ export function event<T = unknown>(name: string, options: { readonly schema?: Sc
 export type CallArguments<I, Options> = undefined extends I
   ? [input?: NoInfer<I>, options?: Options]
   : [input: NoInfer<I>, options?: Options];
+
+/** What a definition was made of. */
+function saidBy<I, O>({ name, input, output }: ActivityDefinition<I, O> | OrchestrationDefinition<I, O>) {
+  return { name, ...(input === null ? {} : { input }), ...(output === null ? {} : { output }) };
+}
+
+function isDefinition<D extends { readonly kind: string }>(kind: D["kind"], target: object): target is D {
+  return typeof target === "object" && target !== null && "kind" in target && target.kind === kind;
+}
 
 function isSchema(value: unknown): string | null {
   const standard = (value as Partial<Schema<unknown>> | null)?.["~standard"];

@@ -37,6 +37,18 @@ expectTypeOf(activity<Order, string>("A")).toEqualTypeOf<ActivityDefinition<Orde
 expectTypeOf(activity("A")).toEqualTypeOf<ActivityDefinition<void, void>>();
 expectTypeOf(orchestration<Order, string>("O")).toEqualTypeOf<OrchestrationDefinition<Order, string>>();
 
+// Who implements a declaration is held to its types.
+expectTypeOf(activity(activity<Order, string>("A"), (_ctx, order) => order.id)).toEqualTypeOf<
+  ActivityDefinition<Order, string>
+>();
+expectTypeOf(orchestration(orchestration<Order, string>("O"), async (_ctx, order) => order.id)).toEqualTypeOf<
+  OrchestrationDefinition<Order, string>
+>();
+// @ts-expect-error: the declaration promises a text.
+activity(activity<Order, string>("A"), (_ctx, order) => order.amount);
+// @ts-expect-error: an orchestration is no declaration of an activity.
+activity(orchestration<Order, string>("O"), () => "text");
+
 // An orchestration's types are those of its function, too.
 expectTypeOf(orchestration("O", async (_ctx, order: Order) => order.amount)).toEqualTypeOf<
   OrchestrationDefinition<Order, number>
