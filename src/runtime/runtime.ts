@@ -81,7 +81,7 @@ export class Runtime implements AsyncDisposable {
       registry: registry.withSystemActivities(systemActivities({ provider: instrumented, clock, newId })),
       emit,
     };
-    this.#workers = new WorkerDispatcher(this.#services, { client: new Client(instrumented, { clock }) });
+    this.#workers = new WorkerDispatcher(this.#services, { client: new Client(instrumented, { clock, newId }) });
     this.#orchestrations = new OrchestrationDispatcher(this.#services, {
       onActivitiesCancelled: (ids) => this.#workers.cancelLocal(ids),
     });

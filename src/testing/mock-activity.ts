@@ -46,12 +46,12 @@ export function mockActivity<I = unknown, O = unknown>(
   }
   checkImplementation(implementation);
   const calls: MockedCall<I>[] = [];
-  const failures: Error[] = [];
+  const failures: { readonly error: unknown }[] = [];
   let current = implementation;
   const run: MockImplementation<I, O> = async (ctx, input) => {
     calls.push({ input, instanceId: ctx.instanceId, attempt: ctx.attempt, idempotencyKey: ctx.idempotencyKey });
     const failure = failures.shift();
-    if (failure !== undefined) throw failure;
+    if (failure !== undefined) throw failure.error;
     return current(ctx, input);
   };
   return Object.freeze({
@@ -62,7 +62,7 @@ export function mockActivity<I = unknown, O = unknown>(
       current = next;
     },
     failNext(error: Error | string): void {
-      failures.push(typeof error === "string" ? new Error(error) : error);
+      failures.push({ error: typeof error === "string" ? new Error(error) : error });
     },
   });
 }

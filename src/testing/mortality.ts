@@ -7,7 +7,9 @@
 //   M3. Burial: when the test is over, what still waits is told that the process is dead, so that nothing outlives it.
 
 import type { Clock, Timer } from "../clock.js";
+import type { ActivityDefinition } from "../define.js";
 import { ProviderError } from "../errors.js";
+import type { ProviderAdmin } from "../provider/admin.js";
 import { type ProviderOperation, ProviderWrapper } from "../provider/kit/provider-wrapper.js";
 import type {
   FetchOrchestrationOptions,
@@ -16,6 +18,7 @@ import type {
   LockedWorkItem,
   Provider,
 } from "../provider/provider.js";
+import type { ActivityContext } from "../runtime/activity-context.js";
 
 /**
  * Where a runtime can be made to die.
@@ -41,7 +44,7 @@ export interface CrashOptions {
   readonly nth?: number;
   /** Only what concerns this instance. */
   readonly instanceId?: string;
-  /** Only activities of this name. */
+  /** Only activities of this name; for the points of activities. */
   readonly activity?: string;
 }
 
@@ -65,6 +68,11 @@ interface Held {
   readonly activity: string | null;
 }
 
+interface MortalTimer {
+  readonly callback: () => void;
+  armed: Timer | null;
+}
+
 interface Trap {
   readonly point: CrashPoint;
   readonly options: CrashOptions;
@@ -75,7 +83,7 @@ interface Trap {
 /** Time as one process sees it: it ends with the process. */
 export class MortalClock implements Clock {
   readonly #clock: Clock;
-  readonly #timers = new Set<Timer>();
+  readonly #timers = new Set<MortalTimer>();
   #isDead = false;
 
   constructor(clock: Clock) {
@@ -87,16 +95,13 @@ export class MortalClock implements Clock {
   }
 
   setTimer(delayMs: number, callback: () => void): Timer {
-    if (this.#isDead) return { clear: () => {} };
-    const timer = this.#clock.setTimer(delayMs, () => {
-      this.#timers.delete(timer);
-      callback();
-    });
+    const timer: MortalTimer = { callback, armed: null };
     this.#timers.add(timer);
+    if (!this.#isDead) this.#arm(timer, delayMs);
     return {
       clear: () => {
         this.#timers.delete(timer);
-        timer.clear();
+        timer.armed?.clear();
       },
     };
   }
@@ -104,18 +109,27 @@ export class MortalClock implements Clock {
   /** M1 */
   die(): void {
     this.#isDead = true;
-    for (const timer of this.#timers) timer.clear();
-    this.#timers.clear();
+    for (const { armed } of this.#timers) armed?.clear();
   }
 
-  /** M3: whoever is told of the death may need time to end. */
+  /** M3: what waited for a time when the process died waits no longer, and whoever is told of the death may need time. */
   bury(): void {
     this.#isDead = false;
+    for (const timer of this.#timers) this.#arm(timer, 0);
+  }
+
+  #arm(timer: MortalTimer, delayMs: number): void {
+    timer.armed = this.#clock.setTimer(delayMs, () => {
+      this.#timers.delete(timer);
+      timer.callback();
+    });
   }
 }
 
 /** The store as one process sees it: it falls silent with the process. */
 export class MortalProvider extends ProviderWrapper {
+  /** Resolves at its death. */
+  readonly died: Promise<void>;
   readonly #onDeath: () => void;
   readonly #held = new Map<string, Held>();
   readonly #death = new AbortController();
@@ -126,10 +140,34 @@ export class MortalProvider extends ProviderWrapper {
   constructor(inner: Provider, onDeath: () => void) {
     super(inner);
     this.#onDeath = onDeath;
+    this.died = new Promise((resolve) => {
+      this.#death.signal.addEventListener("abort", () => resolve(), { once: true });
+    });
   }
 
   get isDead(): boolean {
     return this.#death.signal.aborted;
+  }
+
+  /** Management is a matter of the store, too. M1 */
+  override get admin(): ProviderAdmin | null {
+    if (this.inner.admin === null) return null;
+    return new Proxy(this.inner.admin, {
+      get: (admin, name) => {
+        const member: unknown = Reflect.get(admin, name);
+        if (typeof member !== "function") return member;
+        return (...args: unknown[]) => this.#unlessDead(async () => Reflect.apply(member, admin, args));
+      },
+    });
+  }
+
+  /** An activity that does not begin in a dead process. M1 */
+  mortal(definition: ActivityDefinition): ActivityDefinition {
+    if (definition?.kind !== "activity") return definition;
+    return Object.freeze({
+      ...definition,
+      run: (ctx: ActivityContext, input: unknown) => (this.isDead ? this.#silence() : definition.run(ctx, input)),
+    });
   }
 
   /** Resolves when the process has died there. */
@@ -182,7 +220,11 @@ export class MortalProvider extends ProviderWrapper {
   }
 
   /** M1 */
-  protected override async around<T>(_operation: ProviderOperation, call: () => Promise<T>): Promise<T> {
+  protected override around<T>(_operation: ProviderOperation, call: () => Promise<T>): Promise<T> {
+    return this.#unlessDead(call);
+  }
+
+  async #unlessDead<T>(call: () => Promise<T>): Promise<T> {
     if (this.isDead) return this.#silence();
     const [answer] = await Promise.allSettled([call()]);
     if (this.isDead) return this.#silence();

@@ -6,20 +6,26 @@
 //   P2. As long as runtimes have something to tell, nothing is at rest: a thousand turns take no virtual time either. But
 //       work that never ends is told from work that takes long.
 
-import type { Clock } from "../clock.js";
+import type { Clock, Timer } from "../clock.js";
 import { TimeoutError } from "../errors.js";
 import type { Fact } from "../observer.js";
 import { realMillisecond, VirtualClock } from "./virtual-clock.js";
 
 interface Run {
   leftMs: number;
-  readonly isWanted: () => boolean;
+  readonly isAlive: () => boolean;
 }
 
 /** In one moment of virtual time. No test has so much to do, and it takes a computer some seconds. */
 const MOST_TURNS_AT_ONCE = 100_000;
 
 export class PatientClock extends VirtualClock {
+  /** For the store, the client and the runtimes, whose timers keep things going but bring no news by themselves. */
+  readonly housekeeping: Clock = {
+    now: () => this.now(),
+    setTimer: (delayMs, callback) => super.setTimer(delayMs, callback),
+  };
+  readonly #timersOfTheTest = new Map<Timer, number>();
   readonly #patienceMs: number;
   readonly #runs = new Map<string, Run>();
   #facts = 0;
@@ -31,12 +37,23 @@ export class PatientClock extends VirtualClock {
     this.#patienceMs = patienceMs;
   }
 
-  /** For the store, the client and the runtimes, whose timers only keep things going. */
-  readonly housekeeping: Clock = this.forHousekeeping();
+  override setTimer(delayMs: number, callback: () => void): Timer {
+    const timer = super.setTimer(delayMs, () => {
+      this.#timersOfTheTest.delete(timer);
+      callback();
+    });
+    this.#timersOfTheTest.set(timer, this.now() + delayMs);
+    return {
+      clear: () => {
+        this.#timersOfTheTest.delete(timer);
+        timer.clear();
+      },
+    };
+  }
 
-  /** Whether a timer of the test's own is pending. */
-  get hasTimersOfTheTest(): boolean {
-    return this.hasNewsToCome;
+  /** The earliest time that the test itself, or an activity of it, waits for. Infinity: none. */
+  get nextTimerOfTheTest(): number {
+    return Math.min(Number.POSITIVE_INFINITY, ...this.#timersOfTheTest.values());
   }
 
   /** Learns from what runtimes tell which activities are at work, and that there is work at all. */
@@ -46,7 +63,7 @@ export class PatientClock extends VirtualClock {
       this.#turns += 1;
       this.#lastToTurn = fact.ref.instanceId;
     }
-    if (fact.type === "activity-started") this.#runs.set(keyOf(fact), { leftMs: this.#patienceMs, isWanted: isAlive });
+    if (fact.type === "activity-started") this.#runs.set(keyOf(fact), { leftMs: this.#patienceMs, isAlive });
     if (fact.type === "activity-ended" || fact.type === "activity-detached") this.#runs.delete(keyOf(fact));
   }
 
@@ -66,8 +83,8 @@ export class PatientClock extends VirtualClock {
   }
 
   #isWorthWaiting(): boolean {
-    for (const [key, { leftMs, isWanted }] of this.#runs) {
-      if (!isWanted()) this.#runs.delete(key);
+    for (const [key, { leftMs, isAlive }] of this.#runs) {
+      if (!isAlive()) this.#runs.delete(key);
       else if (leftMs > 0) return true;
     }
     return false;

@@ -13,7 +13,7 @@ import { Execution, FOREIGN_AWAIT } from "../engine/execution.js";
 import { DROPPED_FUTURE } from "../engine/history-index.js";
 import { compare, describeEvent, describePayload } from "../engine/matching.js";
 import type { OrchestrationHandler, TurnOutcome } from "../engine/turn.js";
-import { type Divergence, ReplayDivergedError, unreachable } from "../errors.js";
+import { ReplayDivergedError, unreachable } from "../errors.js";
 import { type ErrorDetails, nondeterminism } from "../history/error-details.js";
 import { type Event, type EventOf, type EventPayload, isTerminal } from "../history/event.js";
 import type { KvEntry } from "../history/kv-entry.js";
@@ -85,8 +85,7 @@ export class ReplayCheck {
     const events = this.#events.length;
     const end = this.#recordedEnd();
     if (end === null) return { status: "waiting", events, waitingFor: await this.waitsAfter(events) };
-    const lastTurn = this.waits.at(-1);
-    if (lastTurn !== undefined) await this.waitsAfter(lastTurn); // What is dropped before a cancellation shows here only.
+    await this.#checkDrops();
     await this.#checkEnd(end);
     return resultOf(end.event, events);
   }
@@ -94,10 +93,14 @@ export class ReplayCheck {
   /** Leads the code through that many events, where it must wait; answers what for. RC2 @throws ReplayDivergedError */
   async waitsAfter(count: number): Promise<readonly string[]> {
     const { outcome, execution } = await this.#lead(count);
-    this.#refuseNondeterminism(outcome);
-    const [next] = outcome.events;
-    if (next !== undefined) throw this.#diverged(next.eventId, "that the code waits", this.#deed(next));
+    this.#refuseToGoOn(outcome);
     return waitsOf(execution);
+  }
+
+  /** An execution that is cancelled, or continues as new, is not asked what it has dropped. Before its last turn it is. */
+  async #checkDrops(): Promise<void> {
+    const lastTurn = this.waits.at(-1);
+    if (lastTurn !== undefined) this.#refuseNondeterminism((await this.#lead(lastTurn)).outcome);
   }
 
   /** RC3 */
@@ -132,12 +135,12 @@ export class ReplayCheck {
     const answered = new Set(this.#events.filter(isAnswer).map(({ sourceEventId }) => sourceEventId));
     const recorded = breadcrumbs(this.#events.slice(from)).filter(({ sourceEventId }) => !answered.has(sourceEventId));
     const decided = breadcrumbs(outcome.events);
-    const missing = recorded.find((crumb) => !decided.some(isAbout(crumb)));
+    const missing = recorded.find(isNotAmong(decided));
     if (missing !== undefined) {
       const kept = `keeps ${this.#named(missing.sourceEventId)}`;
       throw this.#diverged(missing.eventId, describeEvent(missing), kept);
     }
-    const extra = decided.find((crumb) => !recorded.some(isAbout(crumb)));
+    const extra = decided.find(isNotAmong(recorded));
     if (extra !== undefined) throw this.#diverged(event.eventId, describeEvent(event), `first ${this.#deed(extra)}`);
   }
 
@@ -147,10 +150,7 @@ export class ReplayCheck {
     const count = natureOf(last) === "arrival" ? (this.waits.at(-1) ?? 0) : from;
     if (count <= 1) return; // Code was never run, or nothing that it did was recorded.
     const { outcome } = await this.#lead(count);
-    if (isDeepStrictEqual(details, nondeterminism(FOREIGN_AWAIT))) return;
-    this.#refuseNondeterminism(outcome);
-    const [next] = outcome.events;
-    if (next !== undefined) throw this.#diverged(next.eventId, "that the code waits", this.#deed(next));
+    if (!isDeepStrictEqual(details, nondeterminism(FOREIGN_AWAIT))) this.#refuseToGoOn(outcome);
   }
 
   async #lead(count: number): Promise<Led> {
@@ -180,6 +180,12 @@ export class ReplayCheck {
     const decided =
       action === undefined ? "decides nothing" : `decides ${describePayload(payloadOf(action, eventId, executionId))}`;
     throw this.#diverged(eventId, describeEvent(event), decided);
+  }
+
+  #refuseToGoOn(outcome: TurnOutcome): void {
+    this.#refuseNondeterminism(outcome);
+    const [next] = outcome.events;
+    if (next !== undefined) throw this.#diverged(next.eventId, "that the code waits", this.#deed(next));
   }
 
   /** What the engine itself objects to, in our words where it is about an event. */
@@ -219,12 +225,8 @@ export class ReplayCheck {
 
   #diverged(eventId: number | null, recorded: string | null, decided: string): ReplayDivergedError {
     const { instanceId, executionId } = this.#events[0]!;
-    return divergedAt({ instanceId, executionId, eventId, recorded, decided, remedy: null });
+    return new ReplayDivergedError([{ instanceId, executionId, eventId, recorded, decided, remedy: null }]);
   }
-}
-
-export function divergedAt(divergence: Divergence): ReplayDivergedError {
-  return new ReplayDivergedError([divergence]);
 }
 
 /** Only a decision that no history records asks for one, and such a decision is told in any case. */
@@ -246,8 +248,9 @@ function fallsWithEnd(event: Event): boolean {
   return breadcrumbs([event]).some(({ reason }) => reason !== DROPPED_FUTURE);
 }
 
-function isAbout(crumb: Breadcrumb): (other: Breadcrumb) => boolean {
-  return (other) => other.sourceEventId === crumb.sourceEventId;
+function isNotAmong(crumbs: readonly Breadcrumb[]): (crumb: Breadcrumb) => boolean {
+  const sources = new Set(crumbs.map(({ sourceEventId }) => sourceEventId));
+  return ({ sourceEventId }) => !sources.has(sourceEventId);
 }
 
 function isAnswer(event: Event): boolean {

@@ -1,7 +1,7 @@
 // testing/test-runtime.ts — a runtime that a test can stop, kill and start again.
 
 import type { Clock } from "../clock.js";
-import { InvalidOptionsError, MisuseError } from "../errors.js";
+import { AbortedError, InvalidOptionsError, MisuseError } from "../errors.js";
 import { DEFAULT_LIMITS, type Limits } from "../history/limits.js";
 import type { Fact, Observer } from "../observer.js";
 import { checkOptions, integerBetween, isString, oneOf } from "../options.js";
@@ -29,7 +29,9 @@ export interface RuntimeSurroundings {
   readonly provider: Provider;
   readonly clock: Clock;
   readonly newId: () => string;
-  readonly observer: Observer;
+  readonly note: (fact: Fact, isAlive: () => boolean) => void;
+  /** @throws DUROXIDE_MISUSE if the world has ended */
+  readonly checkOpen: (what: string) => void;
   /** Lets time pass until the promise settles. */
   readonly settle: <T>(promise: Promise<T>) => Promise<T>;
 }
@@ -103,7 +105,8 @@ export class TestRuntime implements AsyncDisposable {
   }
 
   /**
-   * Dies when it comes to that point; resolves when that has happened. For `TestWorld.settle`.
+   * Dies when it comes to that point; resolves when that has happened. For `TestWorld.settle`. Forgotten when it dies or
+   * stops otherwise.
    *
    * @throws DUROXIDE_INVALID_OPTIONS for a point or an option that does not exist
    * @throws DUROXIDE_MISUSE while it is stopped or dead
@@ -118,6 +121,9 @@ export class TestRuntime implements AsyncDisposable {
     const wrong = oneOf(...CRASH_POINTS)(point);
     if (wrong !== null) throw new InvalidOptionsError(`TestRuntime.crashAt: the point ${wrong}.`);
     checkOptions("TestRuntime.crashAt", options, CRASH_CHECKS);
+    if (options.activity !== undefined && !point.includes("activity")) {
+      throw new InvalidOptionsError(`TestRuntime.crashAt: option 'activity' means nothing for '${point}'.`);
+    }
     return this.#living("crashAt").provider.trap(point, options);
   }
 
@@ -129,15 +135,28 @@ export class TestRuntime implements AsyncDisposable {
    */
   async restart(changes: Partial<TestRuntimeStart> = {}): Promise<void> {
     if (this.isRunning) this.kill();
-    this.#start = { ...this.#start, ...changes };
-    await this.begin();
+    const before = this.#start;
+    this.#start = { ...before, ...changes };
+    try {
+      await this.begin();
+    } catch (error) {
+      this.#start = before;
+      throw error;
+    }
   }
 
-  /** Stops as a deployment would: see `Runtime.shutdown`. Time passes as long as it takes. */
+  /**
+   * Stops as a deployment would: see `Runtime.shutdown`. Time passes as long as it takes.
+   *
+   * @throws DUROXIDE_ABORTED if it is killed meanwhile
+   * @throws DUROXIDE_MISUSE while it is stopped or dead
+   */
   async shutdown(options: { readonly graceMs?: number } = {}): Promise<ShutdownOutcome> {
-    const { runtime } = this.#living("shutdown");
-    const outcome = await this.#surroundings.settle(runtime.shutdown(options));
-    this.#life = null;
+    const life = this.#living("shutdown");
+    const killed = life.provider.died.then(() => null);
+    const outcome = await this.#surroundings.settle(Promise.race([life.runtime.shutdown(options), killed]));
+    if (outcome === null) throw new AbortedError("TestRuntime.shutdown: the runtime was killed before it had stopped.");
+    if (this.#life === life) this.#life = null;
     return outcome;
   }
 
@@ -151,16 +170,25 @@ export class TestRuntime implements AsyncDisposable {
 
   /** @internal What `TestWorld.start` and `restart` do. */
   async begin(): Promise<void> {
+    const { provider: store, clock: time, newId, note, checkOpen } = this.#surroundings;
+    checkOpen("TestRuntime.restart");
     if (this.#life !== null) this.#dead.push(this.#life);
     this.#life = null;
-    const { provider: store, clock: time, newId, observer } = this.#surroundings;
     const clock = new MortalClock(time);
     const provider = new MortalProvider(this.#start.provider ?? store, () => clock.die());
-    const observers = [
-      (fact: Fact) => void (provider.isDead ? undefined : observer(fact)),
-      ...(this.#start.observers ?? []),
-    ];
-    const runtime = await Runtime.start({ ...TEST_DEFAULTS, ...this.#start, observers, provider, clock, newId });
+    const isAlive = (): boolean => !provider.isDead;
+    const { observers = [], activities = [] } = this.#start;
+    const runtime = await Runtime.start({
+      ...TEST_DEFAULTS,
+      ...this.#start,
+      observers: changed(observers, (given) =>
+        [(fact: Fact) => note(fact, isAlive), ...given].map(whoHearsWhile(isAlive)),
+      ),
+      activities: changed(activities, (given) => given.map((definition) => provider.mortal(definition))),
+      provider,
+      clock,
+      newId,
+    });
     this.#life = { runtime, provider, clock };
   }
 
@@ -175,4 +203,16 @@ export class TestRuntime implements AsyncDisposable {
     if (this.#life !== null && this.isRunning) return this.#life;
     throw new MisuseError(`TestRuntime.${what}: the runtime does not run. Call restart() first.`);
   }
+}
+
+/** What is no list is left as it is, for `Runtime.start` to refuse. */
+function changed<T>(list: readonly T[], change: (list: readonly T[]) => readonly T[]): readonly T[] {
+  return Array.isArray(list) ? change(list) : list;
+}
+
+function whoHearsWhile(isAlive: () => boolean): (observer: Observer) => Observer {
+  return (observer) => {
+    if (typeof observer !== "function") return observer;
+    return (fact) => (isAlive() ? observer(fact) : undefined);
+  };
 }

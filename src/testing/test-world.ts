@@ -6,9 +6,10 @@
 //   W3. Whatever was started in a world ends with it.
 
 import { Client, type StartArguments } from "../client/client.js";
+import type { Clock } from "../clock.js";
 import type { OrchestrationDefinition } from "../define.js";
 import { type Duration, durationMs } from "../duration.js";
-import { InvalidOptionsError, TimeoutError } from "../errors.js";
+import { InvalidOptionsError, MisuseError, TimeoutError } from "../errors.js";
 import type { Event, EventType } from "../history/event.js";
 import type { Fact, FactType } from "../observer.js";
 import { checkOptions, integerBetween, isFunction } from "../options.js";
@@ -23,9 +24,17 @@ import { waitInWords } from "./wait-words.js";
 
 /** What a store needs to live in virtual time: hand both to the provider's options. */
 export interface StoreTools {
-  readonly clock: VirtualClock;
+  /** The time of the world. */
+  readonly clock: Clock;
   /** Makes ids that are the same in every run of a test. */
   readonly newId: () => string;
+}
+
+/** How far a world has come. */
+interface Progress {
+  readonly nowMs: number;
+  readonly timers: number;
+  readonly turns: number;
 }
 
 /** What a world is made of. */
@@ -64,19 +73,24 @@ export class TestWorld implements AsyncDisposable {
   readonly #newId = guids();
   readonly #patience: PatientClock;
   #turns = 0;
+  #hasEnded = false;
 
   private constructor(clock: PatientClock, provider: Provider) {
     this.clock = clock;
     this.#patience = clock;
     this.provider = provider;
-    this.client = new Client(provider, { clock, newId: counter("instance"), recheckIntervalMs: DAY_MS });
+    this.client = new Client(provider, {
+      clock: clock.housekeeping,
+      newId: counter("instance"),
+      recheckIntervalMs: DAY_MS,
+    });
   }
 
   /** @throws DUROXIDE_INVALID_OPTIONS for an option that is unknown, or a store that is none */
   static async open(options: TestWorldOptions = {}): Promise<TestWorld> {
     checkOptions("TestWorld.open", options, WORLD_CHECKS);
     const clock = new PatientClock(options.startMs, options.patienceMs ?? DEFAULT_PATIENCE_MS);
-    const tools = { clock, newId: counter("token") };
+    const tools = { clock: clock.housekeeping, newId: counter("token") };
     const provider = await (options.provider?.(tools) ?? new MemoryProvider(tools));
     const wrong = isProvider(provider);
     if (wrong !== null) throw new InvalidOptionsError(`TestWorld.open: what option 'provider' opens ${wrong}.`);
@@ -87,14 +101,17 @@ export class TestWorld implements AsyncDisposable {
    * Starts a runtime in this world. Start several to see how they share the work.
    *
    * @throws as `Runtime.start`
+   * @throws DUROXIDE_MISUSE if the world has ended
    */
   async start(start: TestRuntimeStart = {}): Promise<TestRuntime> {
+    this.#checkOpen("TestWorld.start");
     const runtime = new TestRuntime(
       {
         provider: this.provider,
-        clock: this.clock,
+        clock: this.#patience.housekeeping,
         newId: this.#newId,
-        observer: (fact) => this.#note(fact),
+        note: (fact, isAlive) => this.#note(fact, isAlive),
+        checkOpen: (what) => this.#checkOpen(what),
         settle: (promise) => this.clock.run(promise),
       },
       start,
@@ -113,13 +130,24 @@ export class TestWorld implements AsyncDisposable {
    * const receipt = await world.settle(handle.result());
    */
   async settle<T>(promise: PromiseLike<T>): Promise<T> {
+    const begin: Progress = { nowMs: this.clock.now(), timers: 0, turns: this.#turns };
+    let timers = 0;
+    let lastTurn = begin;
     for (;;) {
-      const turns = this.#turns;
+      const { turns } = lastTurn;
       try {
-        return await this.clock.run(promise, { maxSteps: STEPS_WITHOUT_A_TURN });
+        return await this.clock.run(promise, { maxSteps: STEPS_AT_A_TIME });
       } catch (error) {
         if (!(error instanceof StillPendingError)) throw error;
-        if (this.#turns === turns) throw new TimeoutError(`${error.message} ${await this.#whatIsWaitedFor()}`);
+        timers += error.timers;
+        const reached: Progress = { nowMs: this.clock.now(), timers, turns: this.#turns };
+        if (reached.turns !== turns) lastTurn = reached;
+        const isStuck = lastTurn !== reached && error.timers < STEPS_AT_A_TIME;
+        if (!isStuck && (await this.#isWorthWaiting(begin, lastTurn, reached))) continue;
+        const { message } = new StillPendingError(timers, reached.nowMs - begin.nowMs);
+        const isOutOfReach = lastTurn !== reached && (await this.#nextNewsAt()) < Number.POSITIVE_INFINITY;
+        const words = [message, await this.#whatIsWaitedFor(), ...(isOutOfReach ? [OUT_OF_REACH] : [])];
+        throw new TimeoutError(words.join(" "));
       }
     }
   }
@@ -188,40 +216,94 @@ export class TestWorld implements AsyncDisposable {
 
   /** Ends the runtimes, dead or alive, and closes the store. */
   async [Symbol.asyncDispose](): Promise<void> {
-    for (const runtime of this.#runtimes) await runtime[Symbol.asyncDispose]();
-    await this.provider[Symbol.asyncDispose]();
+    this.#hasEnded = true;
+    try {
+      for (const runtime of this.#runtimes) await runtime[Symbol.asyncDispose]();
+    } finally {
+      await this.provider[Symbol.asyncDispose]();
+    }
   }
 
-  #note(fact: Fact): void {
+  #checkOpen(what: string): void {
+    if (this.#hasEnded) throw new MisuseError(`${what}: this world has ended. Open another one.`);
+  }
+
+  #note(fact: Fact, isAlive: () => boolean): void {
     this.facts.push(fact);
-    this.#patience.note(fact);
+    this.#patience.note(fact, isAlive);
     if (fact.type === "turn-committed") this.#turns += 1;
   }
 
+  /** There are turns, there were some not long ago, or all that happens are renewals of locks on the way to a timer. */
+  async #isWorthWaiting(begin: Progress, lastTurn: Progress, reached: Progress): Promise<boolean> {
+    if (reached.turns - begin.turns > MOST_TURNS || reached.timers > MOST_TIMERS) return false;
+    const timers = reached.timers - lastTurn.timers;
+    if (timers < TIMERS_WITHOUT_A_TURN) return true;
+    const passedMs = reached.nowMs - lastTurn.nowMs;
+    const newsInMs = (await this.#nextNewsAt()) - reached.nowMs;
+    return newsInMs / passedMs < MOST_TIMERS / timers;
+  }
+
+  /** When time brings something to those who wait, as far as one can know. */
+  async #nextNewsAt(): Promise<number> {
+    const times = [this.#patience.nextTimerOfTheTest];
+    if (this.#hasEnded || !this.#runtimes.some(({ isRunning }) => isRunning)) return times[0]!;
+    for (const instance of await this.#runningInstances()) {
+      for (const event of await this.#openWaitsOf(instance)) {
+        if (event.type === "TimerCreated" && event.fireAtMs > this.clock.now()) times.push(event.fireAtMs);
+      }
+    }
+    return times.reduce((first, time) => Math.min(first, time), Number.POSITIVE_INFINITY);
+  }
+
   async #whatIsWaitedFor(): Promise<string> {
+    if (this.#hasEnded) return "This world has ended.";
     if (!this.#runtimes.some(({ isRunning }) => isRunning)) return "No runtime is running in this world: start one.";
-    const running = (await this.provider.admin?.listInstancesByStatus("Running")) ?? [];
+    const running = await this.#runningInstances();
     if (running.length === 0) return "No instance is running.";
     const waits = await Promise.all(running.slice(0, SHOWN_INSTANCES).map((instance) => this.#waitsOf(instance)));
     return `Running: ${waits.join("; ")}.`;
   }
 
+  async #runningInstances(): Promise<readonly string[]> {
+    return (await this.provider.admin?.listInstancesByStatus("Running")) ?? [];
+  }
+
   async #waitsOf(instanceId: string): Promise<string> {
-    const open = new Map<number, string>();
+    const waits = (await this.#openWaitsOf(instanceId)).map((event) => this.#inWords(event));
+    return `'${instanceId}' waits for ${waits.length === 0 ? "its next turn" : waits.join(", ")}`;
+  }
+
+  /** What was asked for and not answered, in order. */
+  async #openWaitsOf(instanceId: string): Promise<readonly Event[]> {
+    const open = new Map<number, Event>();
     for (const event of await this.provider.read(instanceId)) {
-      const wait = waitOf(event);
-      if (wait !== null) open.set(event.eventId, wait);
+      if (waitOf(event) !== null) open.set(event.eventId, event);
       else if (event.sourceEventId !== null) open.delete(event.sourceEventId);
     }
-    const waits = [...open.values()];
-    return `'${instanceId}' waits for ${waits.length === 0 ? "its next turn" : waits.join(", ")}`;
+    return [...open.values()];
+  }
+
+  #inWords(event: Event): string {
+    const wait = String(waitOf(event));
+    if (event.type !== "ActivityScheduled") return wait;
+    const isKnown = this.#runtimes.some((each) => each.isRunning && each.runtime.registry.hasActivity(event.name));
+    return isKnown ? wait : `${wait} (which no runtime has registered)`;
   }
 }
 
 /** So that an idle world passes through years in a few steps. */
 const DAY_MS = 86_400_000;
-/** Renewals of locks and looks into empty queues: after so many of them nothing else is to be expected. */
-const STEPS_WITHOUT_A_TURN = 10_000;
+/** Between two looks at what has become of it. */
+const STEPS_AT_A_TIME = 1_000;
+/** Renewals of locks and looks into empty queues: after so many of them nothing else is to be expected by itself. */
+const TIMERS_WITHOUT_A_TURN = 10_000;
+/** Orchestrations may go on for ever; tests may not. Some seconds for a computer. */
+const MOST_TURNS = 100_000;
+/** What an activity that hangs for two months takes to renew its lock. A minute or two for a computer. */
+const MOST_TIMERS = 1_000_000;
+const OUT_OF_REACH =
+  "A timer is still to come, but out of reach: something polls or renews all the time. Tell it to do so less often (for a SqliteProvider on a file: crossProcessPollMs: 0).";
 /** Enough to see what is the matter. */
 const SHOWN_INSTANCES = 5;
 

@@ -12,7 +12,6 @@ interface VirtualTimer {
   readonly at: number;
   readonly order: number;
   readonly callback: () => void;
-  readonly isHousekeeping: boolean;
 }
 
 /** Far more than any test needs, and a second or two for a computer. */
@@ -20,7 +19,7 @@ const MAX_STEPS = 100_000;
 /** Twice the longest duration that a timer may have. */
 const AGES_MS = 2_000 * 366 * 86_400_000;
 /** Real milliseconds without a single timer, in which something outside may still settle a promise. */
-const MOST_IDLE_MS = 2_000;
+const MOST_IDLE_MS = 1_000;
 /** Rounds of the event loop that everything woken gets before time moves on. */
 const SETTLE_ROUNDS = 12;
 
@@ -55,7 +54,11 @@ export class VirtualClock implements Clock {
   }
 
   setTimer(delayMs: number, callback: () => void): Timer {
-    return this.#set(delayMs, callback, false);
+    const delay = Number.isNaN(delayMs) ? 0 : Math.max(0, Math.ceil(delayMs));
+    this.#order += 1;
+    const timer: VirtualTimer = { at: this.#now + delay, order: this.#order, callback };
+    this.#timers.add(timer);
+    return { clear: () => void this.#timers.delete(timer) };
   }
 
   /** How many timers are pending. */
@@ -119,33 +122,11 @@ export class VirtualClock implements Clock {
     return result;
   }
 
-  /** A view for those whose timers bring no news by themselves: they renew, poll and look again. */
-  protected forHousekeeping(): Clock {
-    return {
-      now: () => this.now(),
-      setTimer: (delayMs, callback) => this.#set(delayMs, callback, true),
-    };
-  }
-
-  /** Whether a timer is pending that is not of the housekeeping. */
-  protected get hasNewsToCome(): boolean {
-    for (const { isHousekeeping } of this.#timers) if (!isHousekeeping) return true;
-    return false;
-  }
-
   /** Resolves when everything that was woken has come to rest, or earlier if `isDone` says so: then time may pass. */
   protected async rested(isDone: () => boolean = () => false): Promise<void> {
     for (let round = 0; round < SETTLE_ROUNDS && !isDone(); round += 1) {
       await new Promise<void>((resolve) => void immediate(resolve));
     }
-  }
-
-  #set(delayMs: number, callback: () => void, isHousekeeping: boolean): Timer {
-    const delay = Number.isNaN(delayMs) ? 0 : Math.max(0, Math.ceil(delayMs));
-    this.#order += 1;
-    const timer: VirtualTimer = { at: this.#now + delay, order: this.#order, callback, isHousekeeping };
-    this.#timers.add(timer);
-    return { clear: () => void this.#timers.delete(timer) };
   }
 
   /** One at a time. V1 */

@@ -2,8 +2,9 @@
 
 import { describe, expect, test } from "vitest";
 import { ReplayDivergedError } from "../../src/errors.js";
+import { assertDeterministic } from "../../src/testing/assert-deterministic.js";
 import { type Code, cancel, completed, fired, NOW } from "../engine/drive.js";
-import { recorded, replayed } from "./recorded.js";
+import { codeOf, recorded, replayed } from "./recorded.js";
 
 const INSTANCE = "Instance 'test-instance', execution 1";
 
@@ -204,6 +205,20 @@ describe("code that decides something else", () => {
 
     await expect(replayed(history, now)).rejects.toThrow(
       `${INSTANCE}: the orchestration awaits something that is not durable`,
+    );
+  });
+
+  test.each([
+    ["goes on", [[completed(2, 1)]]],
+    ["has ended", [[completed(2, 1)], [completed(4, 2)]]],
+  ])("is not found where it only asks earlier for the same, in an execution that %s", async (_, batches) => {
+    const before: Code = async (ctx) => [await ctx.scheduleActivity("A"), await ctx.scheduleActivity("B")];
+    const now: Code = async (ctx) => ctx.all([ctx.scheduleActivity("A"), ctx.scheduleActivity("B")]);
+    const history = await recorded(before, batches);
+
+    expect(await replayed(history, now)).toEqual(await replayed(history, before));
+    await expect(assertDeterministic(history, codeOf(now))).rejects.toThrow(
+      'event 3: history records that the code waits, but the code now decides ActivityScheduled(name="B", input="null").',
     );
   });
 
