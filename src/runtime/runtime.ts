@@ -9,7 +9,7 @@ import { Client } from "../client/client.js";
 import { sleep } from "../clock.js";
 import type { ActivityDefinition, OrchestrationDefinition } from "../define.js";
 import { guardRejections } from "../engine/rejection-guard.js";
-import { InvalidInputError, InvalidOptionsError } from "../errors.js";
+import { InvalidInputError, InvalidOptionsError, ProviderError } from "../errors.js";
 import { ENGINE_VERSION } from "../history/event.js";
 import { type Observer, ObserverStream } from "../observer.js";
 import { checkOptions, integerBetween, type OptionCheck } from "../options.js";
@@ -93,7 +93,7 @@ export class Runtime implements AsyncDisposable {
   /**
    * Starts taking work. Resolves once the loops are running.
    *
-   * @throws DUROXIDE_INVALID_OPTIONS for an option that is unknown, misspelled or out of range
+   * @throws DUROXIDE_INVALID_OPTIONS for an option that is unknown, misspelled or out of range, or a provider that is closed
    * @throws DUROXIDE_REGISTRATION for duplicates, bad versions, declarations without a function
    * @example
    * await using runtime = await Runtime.start({ provider, activities: [charge], workerConcurrency: 8 });
@@ -106,7 +106,9 @@ export class Runtime implements AsyncDisposable {
       throw new InvalidOptionsError(`Runtime.start: option 'provider' is missing: it ${isProvider(provider)}.`);
     }
     const { versionPolicies } = options;
-    const runtime = new Runtime(provider, registry.merge({ orchestrations, activities, versionPolicies }), options);
+    const contents = registry.merge({ orchestrations, activities, versionPolicies });
+    await checkUsable(provider);
+    const runtime = new Runtime(provider, contents, options);
     runtime.#begin();
     return runtime;
   }
@@ -206,6 +208,20 @@ export class Runtime implements AsyncDisposable {
     }
   }
 }
+
+/** A store that refuses to work, because it is closed, would be asked again and again, and nobody would know. */
+async function checkUsable(provider: Provider): Promise<void> {
+  try {
+    await provider.getInstanceStatus(PROBE_INSTANCE);
+  } catch (error) {
+    if (!(error instanceof ProviderError) || error.kind !== "invalid") return; // It may pass.
+    const message = `Runtime.start: option 'provider' is of no use: ${error.message}. Start the runtime on an open provider.`;
+    throw new InvalidOptionsError(message, { cause: error });
+  }
+}
+
+/** Nobody can have started it: the id is not one that may be chosen. */
+const PROBE_INSTANCE = "sub::duroxide";
 
 const isRegistry: OptionCheck = (value) => (value instanceof Registry ? null : "must be made by Registry.of");
 

@@ -43,6 +43,13 @@ describe("Runtime.start", () => {
     );
   });
 
+  test("refuses a store that is closed", async () => {
+    const provider = await SqliteProvider.open(":memory:");
+    await provider[Symbol.asyncDispose]();
+    const message = /closed.* Start the runtime on an open provider\./;
+    await expectRefused(() => Runtime.start({ provider }), "DUROXIDE_INVALID_OPTIONS", message);
+  });
+
   test("asks for a provider where there are no options at all", async () => {
     const missing = "Runtime.start: option 'provider' is missing";
     await expectRefused(() => Runtime.start(given(undefined)), "DUROXIDE_INVALID_OPTIONS", missing);
