@@ -1,6 +1,7 @@
 // Actor — an instance that lives for years, keeps a state and handles one message after the other.
 //
-//   npm run example -- actor
+//   npx tsx node_modules/duroxide-ts/examples/actor.ts
+//   npm run example -- actor   (in a checkout of the repository)
 //
 // The mailbox is durable and ordered, and an instance runs in one place at a time: so commands never race, and no lock is
 // needed. Continue-as-new keeps the history short: the state goes along as input, unread messages go along by themselves.

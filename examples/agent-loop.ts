@@ -1,6 +1,7 @@
 // Agent loop — a language model that uses tools, in a loop that survives crashes and never pays for an answer twice.
 //
-//   npm run example -- agent-loop
+//   npx tsx node_modules/duroxide-ts/examples/agent-loop.ts
+//   npm run example -- agent-loop   (in a checkout of the repository)
 //
 // The conversation is an ordinary variable of the orchestration. Each answer of the model and each result of a tool is in
 // the history: a process that takes over rebuilds the conversation from there, and asks the model only what is still open.

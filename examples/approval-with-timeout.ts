@@ -1,6 +1,7 @@
 // Approval with timeout — wait for a person, but not for ever.
 //
-//   npm run example -- approval-with-timeout
+//   npx tsx node_modules/duroxide-ts/examples/approval-with-timeout.ts
+//   npm run example -- approval-with-timeout   (in a checkout of the repository)
 //
 // The wait costs nothing: no thread, no open connection, no process. The program below ends while an expense waits for its
 // decision, and another one, started later on the same file, carries on.

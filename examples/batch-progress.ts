@@ -1,6 +1,7 @@
 // Batch progress — a long job that tells how far it is.
 //
-//   npm run example -- batch-progress
+//   npx tsx node_modules/duroxide-ts/examples/batch-progress.ts
+//   npm run example -- batch-progress   (in a checkout of the repository)
 //
 // The custom status is committed with the turn that sets it: what it says has really happened, and it is still there when
 // the process that said it is gone.

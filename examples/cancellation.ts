@@ -1,6 +1,7 @@
 // Cancellation — stop what is running: at once from outside, or in good order from inside.
 //
-//   npm run example -- cancellation
+//   npx tsx node_modules/duroxide-ts/examples/cancellation.ts
+//   npm run example -- cancellation   (in a checkout of the repository)
 //
 // `handle.cancel()` ends an instance without asking its code, and with it its children; activities that run are told through
 // their signal. Where something has to be tidied up first, make the wish a message, and let the orchestration decide.

@@ -1,6 +1,7 @@
 // Fan-out — ask many at once, wait for all answers, go on with what they say.
 //
-//   npm run example -- fan-out
+//   npx tsx node_modules/duroxide-ts/examples/fan-out.ts
+//   npm run example -- fan-out   (in a checkout of the repository)
 //
 // A task runs from the moment it is scheduled, not from the moment it is awaited. So tasks that are scheduled together run
 // side by side, on as many workers as there are, and their results come in the order in which they were asked for.

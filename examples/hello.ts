@@ -1,6 +1,7 @@
 // Hello — the smallest durable program: an activity does the work, an orchestration decides, a store remembers.
 //
-//   npm run example -- hello
+//   npx tsx node_modules/duroxide-ts/examples/hello.ts
+//   npm run example -- hello   (in a checkout of the repository)
 //
 // The process may die at any line. Whoever runs `hello-1` next goes on from the history that is printed at the end: a
 // greeting that is recorded is not made again.

@@ -1,6 +1,7 @@
 // Human in the loop — a tiny HTTP service in which people decide, and which may be restarted while they think.
 //
-//   npm run example -- human-in-the-loop
+//   npx tsx node_modules/duroxide-ts/examples/human-in-the-loop.ts
+//   npm run example -- human-in-the-loop   (in a checkout of the repository)
 //
 // The service itself keeps nothing: every request is a call of the client, every answer comes from the store. So any number
 // of such processes may serve the same expenses.

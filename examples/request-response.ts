@@ -1,6 +1,7 @@
 // Request and response — ask a running instance something, and get the answer.
 //
-//   npm run example -- request-response
+//   npx tsx node_modules/duroxide-ts/examples/request-response.ts
+//   npm run example -- request-response   (in a checkout of the repository)
 //
 // A question is a message in the instance's mailbox, the answer a value in its key-value store, under a key that the
 // asker chose. Both are durable: neither side loses the other when one of them restarts.

@@ -1,6 +1,7 @@
 // Retry and timeout — what to do about a service that fails, refuses, or does not answer.
 //
-//   npm run example -- retry-and-timeout
+//   npx tsx node_modules/duroxide-ts/examples/retry-and-timeout.ts
+//   npm run example -- retry-and-timeout   (in a checkout of the repository)
 //
 // Retrying is a decision of the orchestration, so it stands in the history: the pauses are durable timers, and a process
 // that dies between two attempts does not begin to count anew.

@@ -1,6 +1,7 @@
 // Saga — several bookings that must all succeed or all be undone, without a transaction that spans them.
 //
-//   npm run example -- saga
+//   npx tsx node_modules/duroxide-ts/examples/saga.ts
+//   npm run example -- saga   (in a checkout of the repository)
 //
 // Each step notes how it is undone. When a later step fails, the notes are worked off, newest first. The notes need no
 // table: they are a variable, and a process that takes over after a crash rebuilds it from the history.

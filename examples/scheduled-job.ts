@@ -1,6 +1,7 @@
 // Scheduled job — something that is done every night, for as long as anybody wants it.
 //
-//   npm run example -- scheduled-job
+//   npx tsx node_modules/duroxide-ts/examples/scheduled-job.ts
+//   npm run example -- scheduled-job   (in a checkout of the repository)
 //
 // One instance is one job. Its id makes it unique: every process of a service may start it at its own start, and there is
 // still one. Each run is an execution of its own (continue-as-new), so the history does not grow.

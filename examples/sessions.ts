@@ -1,6 +1,7 @@
 // Sessions — activities that belong together run on one worker, where the first has left what the others need.
 //
-//   npm run example -- sessions
+//   npx tsx node_modules/duroxide-ts/examples/sessions.ts
+//   npm run example -- sessions   (in a checkout of the repository)
 //
 // A session saves work, it does not keep anything safe: a worker can die, and its sessions go to another. So what a worker
 // holds in memory must be something that can be made again.

@@ -1,6 +1,7 @@
 // Tags — work that only some workers can do, and what happens when none of them is there.
 //
-//   npm run example -- tags
+//   npx tsx node_modules/duroxide-ts/examples/tags.ts
+//   npm run example -- tags   (in a checkout of the repository)
 //
 // A tag on a call is the wish, the tag filter of a runtime is the offer. Whoever does not offer a tag never sees the work;
 // it waits in the queue until somebody does, or until the orchestration no longer wants it.

@@ -1,6 +1,7 @@
 // Versioning — new code while old instances are on their way.
 //
-//   npm run example -- versioning
+//   npx tsx node_modules/duroxide-ts/examples/versioning.ts
+//   npm run example -- versioning   (in a checkout of the repository)
 //
 // An instance is re-run from its history, so it needs the code that it was begun with. It is pinned to that version for life:
 // deploy the new version beside the old one, and take the old one out when nothing runs on it any more.

@@ -95,6 +95,7 @@ export function activity<I = void, O = void>(
   target: string | ActivityOptions<I, O> | ActivityDefinition<I, O>,
   run?: (ctx: ActivityContext, input: I) => Promise<O> | O,
 ): ActivityDefinition<I, O> {
+  checkNotFunction("activity", "Charge", target);
   const options: ActivityOptions<I, O> =
     typeof target === "string"
       ? { name: target }
@@ -130,6 +131,7 @@ export function orchestration<I = void, O = void>(
   target: string | OrchestrationOptions<I, O> | OrchestrationDefinition<I, O>,
   run?: (ctx: OrchestrationContext, input: I) => Promise<O>,
 ): OrchestrationDefinition<I, O> {
+  checkNotFunction("orchestration", "Checkout", target);
   const options: OrchestrationOptions<I, O> =
     typeof target === "string"
       ? { name: target }
@@ -188,6 +190,11 @@ function isSchema(value: unknown): string | null {
 const ACTIVITY_CHECKS = { name: isString, input: isSchema, output: isSchema };
 /** What a version must look like is told where it is registered, with all other problems. */
 const ORCHESTRATION_CHECKS = { ...ACTIVITY_CHECKS, version: isString };
+
+function checkNotFunction(kind: string, example: string, target: unknown): void {
+  if (typeof target !== "function") return;
+  throw new InvalidInputError(`${kind}: give a name first: ${kind}("${example}", async (ctx, input) => …).`);
+}
 
 function checkFunction(kind: string, name: string, run: unknown): void {
   if (run === undefined || typeof run === "function") return;

@@ -111,12 +111,20 @@ export class InvalidHistoryError extends DuroxideError {
   override readonly name = "InvalidHistoryError";
   readonly code = "DUROXIDE_INVALID_HISTORY";
   constructor(
-    readonly instanceId: string,
+    /** Null where no event says whose history it is. */
+    readonly instanceId: string | null,
     /** Everything that is wrong, in the order of the events. */
     readonly problems: readonly string[],
   ) {
-    super(`The history of instance '${instanceId}' is not valid: ${problems.join("; ")}.`);
+    const problem = problems.join("; ");
+    const what =
+      instanceId === null ? capitalized(problem) : `The history of instance '${instanceId}' is not valid: ${problem}`;
+    super(`${what}.`);
   }
+}
+
+function capitalized(text: string): string {
+  return text.slice(0, 1).toUpperCase() + text.slice(1);
 }
 
 /** A place where code and history part. */
@@ -125,9 +133,9 @@ export interface Divergence {
   readonly executionId: number;
   /** Null where no single event is to blame. */
   readonly eventId: number | null;
-  /** What history records there, such as `ActivityScheduled(name="Charge", input="12")`; null: `decided` says it all. */
+  /** What history does there: `records ActivityScheduled(name="Charge", input="12")`. Null: `decided` says it all. */
   readonly recorded: string | null;
-  /** What the code does now. */
+  /** What the code does now: `decides ActivityScheduled(name="Refund", input="12")`, `fails with 'no such order'`. */
   readonly decided: string;
   /** What helps, where that is known. */
   readonly remedy: string | null;
@@ -148,7 +156,7 @@ export class ReplayDivergedError extends DuroxideError {
 function describeDivergence(divergence: Divergence): string {
   const { instanceId, executionId, eventId, recorded, decided, remedy } = divergence;
   const place = `Instance '${instanceId}', execution ${executionId}${eventId === null ? "" : `, event ${eventId}`}`;
-  const what = recorded === null ? decided : `history records ${recorded}, but the code now ${decided}`;
+  const what = recorded === null ? decided : `history ${recorded}, but the code now ${decided}`;
   return `${place}: ${what}.${remedy === null ? "" : ` ${remedy}`}`;
 }
 
@@ -334,8 +342,11 @@ export class ActivityFailedError extends DuroxideError {
 export class ActivityTimeoutError extends DuroxideError {
   override readonly name = "ActivityTimeoutError";
   readonly code = "DUROXIDE_ACTIVITY_TIMEOUT";
-  constructor(readonly activityName: string) {
-    super("timeout: activity timed out");
+  constructor(
+    readonly activityName: string,
+    readonly timeoutMs: number,
+  ) {
+    super(`timeout: activity timed out: '${activityName}' took longer than ${timeoutMs} ms`);
   }
 }
 

@@ -79,6 +79,8 @@ export type Fact =
       readonly historyEvents: number;
       /** Turns of this execution as far as this runtime can tell: batches of arrivals in the history. */
       readonly turns: number;
+      /** What its function threw, with its stack; absent where it failed for another reason. Stands in no history. */
+      readonly error?: unknown;
     }
   | {
       readonly type: "suborchestration-ended";
@@ -124,9 +126,20 @@ export type Fact =
       readonly outcome: "success" | "failed" | "cancelled" | "lock-lost" | "skipped" | "abandoned";
       readonly durationMs: number;
       readonly details: ErrorDetails | null;
+      /** Of a failed one: what it threw, with its stack. Stands in no history. */
+      readonly error?: unknown;
     }
   /** It ignored its signal for the grace period. Its slot goes on without it, and its outcome is ignored. */
   | { readonly type: "activity-detached"; readonly ref: ActivityRef; readonly graceMs: number }
+  /**
+   * An orchestration here has scheduled an activity that this runtime has not registered, though it takes activities:
+   * another worker must have it. Told once for each name of an activity.
+   */
+  | {
+      readonly type: "unregistered-activity-scheduled";
+      readonly ref: OrchestrationRef;
+      readonly activityName: string;
+    }
   /** Nobody here can run it; it was given back. */
   | {
       readonly type: "activity-unregistered";

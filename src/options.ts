@@ -73,7 +73,8 @@ function unknownOption(what: string, name: string, known: readonly string[]): st
   return `${what}: unknown option '${name}'. ${hint}`;
 }
 
-function shown(value: unknown): string {
+/** A value as messages show it. */
+export function shown(value: unknown): string {
   if (typeof value === "string") return JSON.stringify(value);
   if (value === null || ["number", "boolean", "undefined", "bigint"].includes(typeof value)) return String(value);
   return Array.isArray(value) ? "an array" : `a ${typeof value}`.replace("a object", "an object");

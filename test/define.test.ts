@@ -5,6 +5,17 @@ import { z } from "zod";
 import { activity, orchestration } from "../src/define.js";
 import { TestWorld } from "../src/testing/test-world.js";
 
+describe("a definition without a name", () => {
+  test.each([
+    ["activity", async () => 1],
+    ["activity", async function charge() {}],
+    ["orchestration", async () => 1],
+  ])("is refused, and the message shows where the name goes: %s", (kind, run) => {
+    const define = kind === "activity" ? activity : orchestration;
+    expect(() => define(run as never)).toThrow(`${kind}: give a name first: ${kind}("C`);
+  });
+});
+
 describe("an implementation of a declaration", () => {
   const count = activity({ name: "Count", input: z.array(z.string()), output: z.number() });
   const total = orchestration<string[], number>({ name: "Total", version: "2.1.0" });

@@ -129,8 +129,10 @@ export class Client extends Management {
     };
   }
 
-  // Starting
+  // Starting. Where a call fits no form, tsc speaks of the last one: so the typed form stands last.
 
+  /** By name, for an orchestration of which there is no definition here. */
+  start<O = unknown>(name: string, options?: StartOptions): Promise<OrchestrationHandle<O>>;
   /**
    * Starts an instance, and answers with a handle on it. The start is durable when this resolves.
    *
@@ -146,8 +148,6 @@ export class Client extends Management {
    * const later = await client.start("Reminder", { input: "order-1", delay: "3d" });
    */
   start<I, O>(definition: OrchestrationDefinition<I, O>, ...args: StartArguments<I>): Promise<OrchestrationHandle<O>>;
-  /** By name, for an orchestration of which there is no definition here. */
-  start<O = unknown>(name: string, options?: StartOptions): Promise<OrchestrationHandle<O>>;
   async start(target: OrchestrationDefinition | string, options: StartOptions = {}): Promise<OrchestrationHandle> {
     checkOptions("Client.start", options, START_OPTION_CHECKS);
     const { name, version, input, output } = typeof target === "string" ? untyped(target) : checkTarget(target);
@@ -170,6 +170,10 @@ export class Client extends Management {
     return new OrchestrationHandle(this, instance, output);
   }
 
+  /** By id alone, whatever the orchestration is. */
+  getHandle<O = unknown>(instanceId: string): OrchestrationHandle<O>;
+  /** By name; the result's type is what you say. */
+  getHandle<O = unknown>(name: string, instanceId: string): OrchestrationHandle<O>;
   /**
    * A handle on an instance that somebody else started, or will start. Asks the store nothing.
    *
@@ -180,10 +184,6 @@ export class Client extends Management {
    * const receipt = await client.getHandle(checkout, "order-1").result();
    */
   getHandle<O>(definition: OrchestrationDefinition<unknown, O>, instanceId: string): OrchestrationHandle<O>;
-  /** By name; the result's type is what you say. */
-  getHandle<O = unknown>(name: string, instanceId: string): OrchestrationHandle<O>;
-  /** By id alone, whatever the orchestration is. */
-  getHandle<O = unknown>(instanceId: string): OrchestrationHandle<O>;
   getHandle(...args: [target: OrchestrationDefinition | string, instanceId: string] | [instanceId: string]) {
     const [target, instanceId] = args.length === 2 ? args : [null, args[0]];
     if (typeof target === "string") checkName(target, "orchestration name");
@@ -279,14 +279,16 @@ export class Client extends Management {
   async waitForOrchestration(instanceId: string, options: WaitOptions = {}): Promise<EndedStatus> {
     checkOptions("waitForOrchestration", options, WAIT_OPTION_CHECKS);
     checkInstanceId(instanceId);
+    let status: OrchestrationStatus | null = null;
     return waitUntil(this.#waiting, {
       ...options,
       instanceId,
       what: `the end of instance '${instanceId}'`,
       look: async () => {
-        const status = await this.getStatus(instanceId);
+        status = await this.getStatus(instanceId);
         return isEnded(status) ? status : null;
       },
+      lastSeen: () => status,
     });
   }
 
@@ -303,15 +305,17 @@ export class Client extends Management {
     checkOptions("waitForStatusChange", options, STATUS_CHANGE_OPTION_CHECKS);
     checkInstanceId(instanceId);
     const { lastSeenVersion = 0, ...waitOptions } = options;
+    let status: OrchestrationStatus | null = null;
     return waitUntil(this.#waiting, {
       ...waitOptions,
       instanceId,
       what: `a status of instance '${instanceId}' newer than version ${lastSeenVersion}`,
       look: async () => {
-        const status = await this.getStatus(instanceId);
+        status = await this.getStatus(instanceId);
         if (status.status === "NotFound") return null;
         return isEnded(status) || status.customStatusVersion > lastSeenVersion ? status : null;
       },
+      lastSeen: () => status,
     });
   }
 
@@ -365,6 +369,7 @@ export class Client extends Management {
       instanceId,
       what: `a value under key '${key}' of instance '${instanceId}'`,
       look: () => this.#provider.getKvValue(instanceId, key),
+      lastSeen: () => this.getStatus(instanceId),
     });
     return decodePayload(text) as T;
   }

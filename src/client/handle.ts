@@ -2,12 +2,13 @@
 
 import type { EventDefinition, Schema } from "../define.js";
 import { OrchestrationFailedError } from "../errors.js";
+import { checkOptions } from "../options.js";
 import type { DeleteResult } from "../provider/admin.js";
 import { validateAsync } from "../schema.js";
 import type { Client, DataArguments, StatusChangeOptions } from "./client.js";
 import type { DeleteOptions } from "./management.js";
 import type { KnownStatus, OrchestrationStatus } from "./status.js";
-import type { WaitOptions } from "./wait.js";
+import { WAIT_OPTION_CHECKS, type WaitOptions } from "./wait.js";
 
 /**
  * An instance, known or yet to be known to the store, with the type of what it returns. `Client.start` makes one.
@@ -42,6 +43,7 @@ export class OrchestrationHandle<O = unknown> {
    * const receipt = await handle.result({ timeoutMs: 30_000 });
    */
   async result(options?: WaitOptions): Promise<O> {
+    checkOptions("handle.result", options, WAIT_OPTION_CHECKS);
     const ended = await this.#client.waitForOrchestration(this.instanceId, options);
     if (ended.status === "Failed") throw new OrchestrationFailedError(this.instanceId, ended.details);
     return validateAsync(this.#output, ended.output, `output of instance '${this.instanceId}'`);
@@ -83,7 +85,8 @@ export class OrchestrationHandle<O = unknown> {
   }
 
   /** As `Client.waitForKvValue`. */
-  waitForKv<T = unknown>(key: string, options?: WaitOptions): Promise<T> {
+  async waitForKv<T = unknown>(key: string, options?: WaitOptions): Promise<T> {
+    checkOptions("handle.waitForKv", options, WAIT_OPTION_CHECKS);
     return this.#client.waitForKvValue<T>(this.instanceId, key, options);
   }
 }

@@ -9,9 +9,10 @@
 
 import { setMaxListeners } from "node:events";
 import type { Clock } from "../clock.js";
-import { AbortedError, ProviderError, TimeoutError } from "../errors.js";
-import { isAbortSignal, type OptionCheck } from "../options.js";
+import { AbortedError, ProviderError, TimeoutError, unreachable } from "../errors.js";
+import { isAbortSignal, type OptionCheck, shown } from "../options.js";
 import type { WakeSource } from "../provider/provider.js";
+import type { OrchestrationStatus } from "./status.js";
 
 /** How long to wait, and how to give up. */
 export interface WaitOptions {
@@ -24,7 +25,7 @@ export interface WaitOptions {
 /** What may stand in WaitOptions, for `checkOptions`. */
 export const WAIT_OPTION_CHECKS: Readonly<Record<keyof WaitOptions, OptionCheck>> = Object.freeze({
   timeoutMs: (value: unknown) =>
-    typeof value === "number" && value >= 0 ? null : "must be a number of milliseconds, 0 or more",
+    typeof value === "number" && value >= 0 ? null : `must be a number of milliseconds, 0 or more, not ${shown(value)}`,
   signal: isAbortSignal,
 });
 
@@ -44,6 +45,8 @@ export interface Wait<T> extends WaitOptions {
   readonly what: string;
   /** Looks once. Null: not yet. */
   readonly look: () => Promise<T | null>;
+  /** Where the instance stood at the last look, for the message of a timeout. @default not known */
+  readonly lastSeen?: () => OrchestrationStatus | null | Promise<OrchestrationStatus | null>;
 }
 
 /** Pauses between looks double from the first to the longest. */
@@ -84,7 +87,7 @@ export async function waitUntil<T>(waiting: Waiting, wait: Wait<T>): Promise<T> 
       const seen = await unlessAborted(wait, () => lookOnce(wait));
       if (seen.kind === "found") return seen.value;
       const leftMs = deadline - clock.now();
-      if (leftMs <= 0) throw timedOut(wait, seen);
+      if (leftMs <= 0) throw await unlessAborted(wait, () => timedOut(wait, seen));
       failedLooks = seen.kind === "failed" ? failedLooks + 1 : 0;
       const pauseMs = seen.kind === "failed" ? pauseOf(TROUBLED, failedLooks - 1) : pauseOf(pace, quietLooks++);
       await unlessAborted(wait, () => bell.rung(Math.min(pauseMs, leftMs))); // W3
@@ -162,9 +165,42 @@ function unlessAborted<R>(wait: Wait<unknown>, step: () => Promise<R>): Promise<
   });
 }
 
-function timedOut(wait: Wait<unknown>, seen: Seen<unknown>): TimeoutError {
+async function timedOut(wait: Wait<unknown>, seen: Seen<unknown>): Promise<TimeoutError> {
+  const text = `Waited ${wait.timeoutMs} ms in vain for ${wait.what}.`;
+  if (seen.kind === "failed") {
+    return new TimeoutError(`${text} The store failed at the last look. Wait again once it answers.`, {
+      cause: seen.error,
+    });
+  }
+  const status = await lastSeen(wait);
   return new TimeoutError(
-    `Waited ${wait.timeoutMs} ms in vain for ${wait.what}. Wait again, or look at the status of the instance.`,
-    seen.kind === "failed" ? { cause: seen.error } : undefined,
+    `${text} ${status === null ? "Wait again, or look at the status of the instance." : standing(status)}`,
   );
+}
+
+/** Null also where the store cannot tell: that the time is up is the news. */
+async function lastSeen(wait: Wait<unknown>): Promise<OrchestrationStatus | null> {
+  try {
+    return (await wait.lastSeen?.()) ?? null;
+  } catch {
+    return null;
+  }
+}
+
+/** Where the instance stands, and what to do about it. */
+function standing(status: OrchestrationStatus): string {
+  switch (status.status) {
+    case "NotFound":
+      return "It does not exist in this store: check the id, and that client and runtime use the same store.";
+    case "Pending":
+      return `It is pending: no runtime has taken it yet. Is one running that has registered '${status.orchestrationName}'?`;
+    case "Running":
+      return "It is running. Wait again, or look at its status and history.";
+    case "Completed":
+      return "It has completed.";
+    case "Failed":
+      return `It has failed: ${status.error}`;
+    default:
+      return unreachable(status);
+  }
 }

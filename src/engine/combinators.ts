@@ -7,7 +7,7 @@
 //   B3. The result is a task like any other: dropping it drops its branches.
 //   B4. A branch that is done outside a turn awaited something foreign: it decides nothing, and the execution knows.
 
-import { InvalidInputError, TaskCancelledError } from "../errors.js";
+import { InvalidInputError, messageOf, TaskCancelledError } from "../errors.js";
 import { type DurableTask, isDurableTask, type Outcome, Task } from "./durable-task.js";
 import type { Execution } from "./execution.js";
 import { codeLocation, type Droppable, Scope } from "./scope.js";
@@ -175,10 +175,21 @@ function isThenable(value: unknown): value is PromiseLike<unknown> {
 }
 
 function keysOf(branches: Branches, what: string): string[] {
-  if (typeof branches !== "object" || branches === null) {
-    throw new InvalidInputError(`${what}: an array or an object of branches is expected.`);
+  const wrong = notBranches(branches);
+  if (wrong !== null) {
+    const hint = `Put it in a list: ${what}([…]).`;
+    throw new InvalidInputError(`${what}: an array or an object of branches is expected, got ${wrong}. ${hint}`);
   }
   return Array.isArray(branches) ? branches.map((_, index) => String(index)) : Object.keys(branches);
+}
+
+/** What was given instead of branches; null: nothing. A record may have a branch called `then`; a promise inherits it. */
+function notBranches(given: unknown): string | null {
+  if (typeof given === "function") return "a function";
+  if (typeof given !== "object" || given === null) return messageOf(given);
+  if (isDurableTask(given)) return "a durable task";
+  if (isThenable(given) && !Object.hasOwn(given, "then")) return "a promise";
+  return Symbol.iterator in given && !Array.isArray(given) ? "an iterable that is no array" : null;
 }
 
 function fromKeys(keys: readonly string[], values: ReadonlyMap<string, unknown>): Record<string, unknown> {

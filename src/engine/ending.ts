@@ -70,7 +70,7 @@ function endWith(ending: Ending, result: TerminalResult): TurnResult {
 
 function resultOf(finish: Finish): TerminalResult {
   if (finish.status === "returned") return { kind: "completed", output: finish.output };
-  return { kind: "failed", details: failureOf(finish.error) };
+  return { kind: "failed", details: failureOf(finish.error), error: finish.error };
 }
 
 function failureOf(error: unknown): ErrorDetails {

@@ -144,6 +144,10 @@ export interface OrchestrationContext {
   /** Writes to the log; a replay stays silent. */
   readonly trace: ReplaySafeTrace;
 
+  // Where a call fits no form, tsc speaks of the last one: so the typed form stands last.
+
+  /** By name, for an activity of which there is no definition here. Its types are what you say. */
+  scheduleActivity<O = unknown>(name: string, input?: unknown, options?: CallActivityOptions): DurableTask<O>;
   /**
    * Schedules an activity. It runs at least once; its outcome is recorded exactly once.
    *
@@ -160,8 +164,6 @@ export interface OrchestrationContext {
     activity: ActivityDefinition<I, O>,
     ...args: CallArguments<I, CallActivityOptions>
   ): DurableTask<O>;
-  /** By name, for an activity of which there is no definition here. Its types are what you say. */
-  scheduleActivity<O = unknown>(name: string, input?: unknown, options?: CallActivityOptions): DurableTask<O>;
 
   /**
    * Fires no earlier than `delay` from now, even across restarts.
@@ -191,6 +193,12 @@ export interface OrchestrationContext {
    */
   dequeueEvent<T = unknown>(queue: EventDefinition<T> | string): DurableTask<T>;
 
+  /** By name, for an orchestration of which there is no definition here. Its types are what you say. */
+  scheduleSubOrchestration<O = unknown>(
+    name: string,
+    input?: unknown,
+    options?: SubOrchestrationOptions,
+  ): DurableTask<O>;
   /**
    * Runs another orchestration as a child: cancelled with its parent, its failure thrown here.
    *
@@ -202,12 +210,6 @@ export interface OrchestrationContext {
   scheduleSubOrchestration<I, O>(
     orchestration: OrchestrationDefinition<I, O>,
     ...args: CallArguments<I, SubOrchestrationOptions>
-  ): DurableTask<O>;
-  /** By name, for an orchestration of which there is no definition here. Its types are what you say. */
-  scheduleSubOrchestration<O = unknown>(
-    name: string,
-    input?: unknown,
-    options?: SubOrchestrationOptions,
   ): DurableTask<O>;
 
   /**

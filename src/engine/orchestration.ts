@@ -26,8 +26,8 @@ import { Slot, type SlotKind } from "./slot.js";
 import { GET_KV_VALUE, NEW_GUID, UTC_NOW_MS } from "./system-calls.js";
 
 /** What a call needs to know of a definition. */
-type Callee = Pick<ActivityDefinition, "name" | "input" | "output">;
-type VersionedCallee = Callee & { readonly version: string | null };
+type ActivityCallee = Pick<ActivityDefinition, "kind" | "name" | "input" | "output">;
+type OrchestrationCallee = Pick<OrchestrationDefinition, "kind" | "name" | "version" | "input" | "output">;
 type Decode = (text: string) => unknown;
 
 export class Orchestration implements OrchestrationContext {
@@ -62,13 +62,17 @@ export class Orchestration implements OrchestrationContext {
     return this.#execution.customStatus;
   }
 
-  scheduleActivity<O>(activity: Callee | string, input?: unknown, options: CallActivityOptions = {}): DurableTask<O> {
+  scheduleActivity<O>(
+    activity: ActivityCallee | string,
+    input?: unknown,
+    options: CallActivityOptions = {},
+  ): DurableTask<O> {
     return this.#unlessRefused(() => this.#callActivity(activity, input, options));
   }
 
-  #callActivity<O>(activity: Callee | string, input: unknown, options: CallActivityOptions): DurableTask<O> {
+  #callActivity<O>(activity: ActivityCallee | string, input: unknown, options: CallActivityOptions): DurableTask<O> {
     const definition = typeof activity === "string" ? null : activity;
-    const name = nameOf(activity, "activity");
+    const name = nameOf(activity, "activity", "activity");
     const what = `activity '${name}'`;
     checkOptions(what, options, CALL_ACTIVITY_CHECKS);
     const action: Action = {
@@ -112,7 +116,7 @@ export class Orchestration implements OrchestrationContext {
   }
 
   scheduleSubOrchestration<O>(
-    orchestration: VersionedCallee | string,
+    orchestration: OrchestrationCallee | string,
     input?: unknown,
     options: SubOrchestrationOptions = {},
   ): DurableTask<O> {
@@ -120,12 +124,12 @@ export class Orchestration implements OrchestrationContext {
   }
 
   #startChild<O>(
-    orchestration: VersionedCallee | string,
+    orchestration: OrchestrationCallee | string,
     input: unknown,
     options: SubOrchestrationOptions,
   ): DurableTask<O> {
     const definition = typeof orchestration === "string" ? null : orchestration;
-    const name = nameOf(orchestration, "sub-orchestration");
+    const name = nameOf(orchestration, "orchestration", "sub-orchestration");
     const what = `sub-orchestration '${name}'`;
     checkOptions(what, options, SUB_ORCHESTRATION_CHECKS);
     const action: Action = {
@@ -144,7 +148,7 @@ export class Orchestration implements OrchestrationContext {
   ): void {
     if (this.#refusal() !== null) return;
     const definition = typeof orchestration === "string" ? null : orchestration;
-    const name = nameOf(orchestration, "orchestration");
+    const name = nameOf(orchestration, "orchestration", "orchestration");
     const what = `orchestration '${name}'`;
     checkOptions(what, options, DETACHED_CHECKS);
     this.#execution.emit(
@@ -265,14 +269,24 @@ function failed<T>(error: Error): DurableTask<T> {
 
 function eventOf<T>(event: EventDefinition<T> | string): { name: string; schema: Schema<T> | null } {
   const schema = typeof event === "string" ? null : (event?.schema ?? null);
-  return { name: checkName(nameOf(event, "event"), "event name"), schema };
+  return { name: checkName(nameOf(event, "event", "event"), "event name"), schema };
 }
 
+type DefinitionKind = (ActivityDefinition | OrchestrationDefinition | EventDefinition)["kind"];
+type Definition = { readonly kind: DefinitionKind; readonly name: string };
+
 /** An activity or orchestration may have any name that some history holds, even an empty one. */
-function nameOf(callee: { readonly name: string } | string, what: string): string {
-  const name: unknown = typeof callee === "string" ? callee : callee?.name;
-  if (typeof name === "string") return name;
-  throw new InvalidInputError(`${what}: a definition or a name is expected, got ${messageOf(callee)}.`);
+function nameOf(callee: Definition | string, kind: DefinitionKind, what: string): string {
+  if (typeof callee === "string") return callee;
+  if (callee?.kind === kind && typeof callee.name === "string") return callee.name;
+  throw new InvalidInputError(`${what}: a definition or a name is expected, got ${described(callee, kind)}.`);
+}
+
+/** What was given in place of a definition. A function has a name too, but nobody has registered it under that. */
+function described(stranger: unknown, kind: DefinitionKind): string {
+  if (typeof stranger === "function") return `a function; give what ${kind}("Name", …) returns`;
+  const { kind: actual, name } = (stranger ?? {}) as { readonly kind?: unknown; readonly name?: unknown };
+  return typeof actual === "string" && typeof name === "string" ? `the ${actual} '${name}'` : messageOf(stranger);
 }
 
 function decodeStoredValue(text: string): unknown {

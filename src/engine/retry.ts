@@ -105,7 +105,7 @@ async function limited<T>(
 ): Promise<T> {
   const branches = [schedule(), ctx.scheduleTimer(timeoutMs)]; // Y3
   const first = (await race(execution, branches)) as { readonly index: number; readonly value: T };
-  if (first.index === 1) throw new ActivityTimeoutError(activityName);
+  if (first.index === 1) throw new ActivityTimeoutError(activityName, timeoutMs);
   return first.value;
 }
 

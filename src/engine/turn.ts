@@ -88,7 +88,8 @@ export interface DroppedMessage {
 export type TurnResult =
   | { readonly kind: "waiting" }
   | { readonly kind: "completed"; readonly output: string }
-  | { readonly kind: "failed"; readonly details: ErrorDetails }
+  /** `error`: what the function threw, where it is to blame. */
+  | { readonly kind: "failed"; readonly details: ErrorDetails; readonly error?: unknown }
   | { readonly kind: "cancelled"; readonly reason: string; readonly details: ErrorDetails }
   | {
       readonly kind: "continuedAsNew";

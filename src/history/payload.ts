@@ -1,7 +1,7 @@
 // history/payload.ts — the typed boundary: users' values to the text that histories carry, and back.
 //
 //   P1. What is encoded decodes to what `JSON.parse(JSON.stringify(value))` gives. Where JSON would lose something in
-//       silence (NaN, a Map, a function) or break (a cycle, a BigInt), the value is refused, and the path is named.
+//       silence (NaN, a Map, an Error, a function) or break (a cycle, a BigInt), the value is refused, and the path is named.
 //   P2. Encoding throws nothing but InvalidInputError, whatever getters, proxies and `toJSON` do.
 //   P3. Decoding never fails: text that is not JSON, as the reference may have written it, is itself the value.
 
@@ -41,12 +41,20 @@ type PathStep = string | number;
 /** Far beyond any real value, and safely within the stack that `JSON.stringify` needs. */
 const MAX_DEPTH = 1_000;
 
-/** What JSON would quietly turn into `{}`, and what to send instead. */
+const BYTES_REMEDY = "send a base64 string, a Buffer, or an array of numbers";
+
+/** What JSON would quietly turn into `{}` or, byte by byte, into an object of indices, and what to send instead. */
 const LOST_CONTENTS: Readonly<Record<string, string>> = {
   Map: "send an array of its entries",
   Set: "send an array of its members",
   WeakMap: "its entries cannot be listed",
   WeakSet: "its members cannot be listed",
+  Error: "send its message",
+  DOMException: "send its message",
+  RegExp: "send its source and flags",
+  ArrayBuffer: BYTES_REMEDY,
+  SharedArrayBuffer: BYTES_REMEDY,
+  WeakRef: "send what it refers to",
   Promise: "await it first",
   DurableTask: "await it first",
 };
@@ -119,8 +127,10 @@ function findProblemOfClass(value: object): string | undefined {
   const name = Object.prototype.toString.call(value).slice("[object ".length, -1);
   // JSON unwraps boxed primitives.
   if (name === "Number" || name === "BigInt") return findProblem(value.valueOf(), "", [], []);
-  const remedy = Object.hasOwn(LOST_CONTENTS, name) ? LOST_CONTENTS[name] : undefined;
-  return remedy === undefined ? undefined : `is a ${name}, which JSON cannot carry; ${remedy}`;
+  const kind = ArrayBuffer.isView(value) ? "ArrayBuffer" : name;
+  const remedy = Object.hasOwn(LOST_CONTENTS, kind) ? LOST_CONTENTS[kind] : undefined;
+  const article = /^[AEIO]/.test(name) ? "an" : "a";
+  return remedy === undefined ? undefined : `is ${article} ${name}, which JSON cannot carry; ${remedy}`;
 }
 
 function describePath(path: readonly PathStep[]): string {

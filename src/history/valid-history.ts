@@ -13,7 +13,8 @@
 //
 // Replay is more lenient: it goes on wherever that is safe. This is for whoever wants to know whether all is well.
 
-import { InvalidHistoryError } from "../errors.js";
+import { InvalidHistoryError, messageOf } from "../errors.js";
+import { decodeEvent, encodeEvent } from "./codec.js";
 import { type Event, type EventOf, type EventType, INITIAL_EVENT_ID, INITIAL_EXECUTION_ID } from "./event.js";
 import { VERSION } from "./limits.js";
 import { isEventType, type Nature, natureOf } from "./nature.js";
@@ -26,9 +27,12 @@ import { isEventType, type Nature, natureOf } from "./nature.js";
  */
 export function historyProblems(events: readonly Event[]): readonly string[] {
   if (!Array.isArray(events)) return ["the history is no list of events"];
-  const stranger = events.findIndex((event) => !isEvent(event));
-  if (stranger >= 0) return [`what stands at place ${stranger + 1} is no event`];
-  if (events.length === 0) return ["the history is empty"];
+  const strangers = events.flatMap((event, place) => {
+    const why = whyNoEvent(event);
+    return why === null ? [] : [`what stands at place ${place + 1} is no event${why}`];
+  });
+  if (strangers.length > 0) return strangers;
+  if (events.length === 0) return [EMPTY];
   const inspection = new Inspection(events);
   for (const [place, event] of events.entries()) inspection.see(place, event);
   return inspection.problems;
@@ -45,13 +49,22 @@ export function checkHistory(events: readonly Event[]): readonly Event[] {
   const problems = historyProblems(events);
   if (problems.length === 0) return events;
   const named = Array.isArray(events) ? (events as readonly (Event | null | undefined)[])[0]?.instanceId : undefined;
-  throw new InvalidHistoryError(named ?? "?", problems);
+  throw new InvalidHistoryError(typeof named === "string" ? named : null, problems);
 }
 
-function isEvent(event: unknown): event is Event {
+/** Null: it is one. Whatever no store could keep is none, or the rules below would stumble over it. */
+function whyNoEvent(event: unknown): string | null {
   const type = (event as { readonly type?: unknown } | null | undefined)?.type;
-  return typeof type === "string" && isEventType(type);
+  if (typeof type !== "string" || !isEventType(type)) return "";
+  try {
+    decodeEvent(encodeEvent(event as Event));
+    return null;
+  } catch (cause) {
+    return `: ${messageOf(cause)}`;
+  }
 }
+
+const EMPTY = "the history is empty: nothing is recorded under that id and execution, or the file is empty";
 
 /** The kind of event that each kind names as its source. */
 const SOURCES: Readonly<Partial<Record<EventType, EventType>>> = {
@@ -251,7 +264,8 @@ class Inspection {
 
   /** V8 */
   #seeStart(start: EventOf<"OrchestrationStarted">): void {
-    const { parentInstance, parentId, parentExecutionId, carryForwardEvents = [] } = start;
+    const { parentInstance, parentId, parentExecutionId } = start;
+    const carryForwardEvents = start.carryForwardEvents ?? []; // On the wire, null is none.
     if ((parentInstance === null) !== (parentId === null))
       this.#say(start, "names a parent without the event that asked, or that event without the parent");
     if (parentInstance === null && parentExecutionId !== undefined)

@@ -16,12 +16,19 @@ import { validateAsync } from "../schema.js";
 import type { ActivityContext, ActivityTrace } from "./activity-context.js";
 import type { ActivityCompletion } from "./held-work-item.js";
 
+/** What the call of an activity came to. */
+export interface ActivityAnswer {
+  readonly completion: ActivityCompletion;
+  /** What was thrown, where it failed: for observers, because the completion keeps only its message. */
+  readonly error?: unknown;
+}
+
 /** Runs the activity to its end. Never rejects (C1). */
 export async function callActivity(
   definition: ActivityDefinition,
   context: ActivityContext,
   item: ActivityExecute,
-): Promise<ActivityCompletion> {
+): Promise<ActivityAnswer> {
   const { instance, executionId, id } = item;
   const what = `activity '${item.name}'`;
   try {
@@ -30,9 +37,10 @@ export async function callActivity(
     await validateAsync(definition.output, output, `output of ${what}`);
     // Times and guids are bare text, whoever answers: so the turns write them, and so the reference reads them.
     const result = isInlineCall(item.name) ? String(output) : encodePayload(output, `output of ${what}`);
-    return { type: "ActivityCompleted", instance, executionId, id, result };
+    return { completion: { type: "ActivityCompleted", instance, executionId, id, result } };
   } catch (error) {
-    return { type: "ActivityFailed", instance, executionId, id, details: activityFailed(messageOf(error)) };
+    const details = activityFailed(messageOf(error));
+    return { completion: { type: "ActivityFailed", instance, executionId, id, details }, error };
   }
 }
 

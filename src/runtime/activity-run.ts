@@ -12,8 +12,8 @@ import { ActivityCancelledError, unreachable } from "../errors.js";
 import type { ErrorDetails } from "../history/error-details.js";
 import type { ActivityExecute } from "../history/work-item.js";
 import type { ActivityRef, Fact } from "../observer.js";
-import { activityContext, activityRef, callActivity } from "./activity-call.js";
-import type { ActivityCompletion, HeldWorkItem, Withdrawal } from "./held-work-item.js";
+import { type ActivityAnswer, activityContext, activityRef, callActivity } from "./activity-call.js";
+import type { HeldWorkItem, Withdrawal } from "./held-work-item.js";
 import type { RuntimeServices } from "./services.js";
 
 export type Interruption = Withdrawal | "shutdown";
@@ -25,7 +25,7 @@ const NOT_STORED: ErrorDetails = Object.freeze({
   retryable: true,
 });
 
-type RunEnd = Pick<Extract<Fact, { type: "activity-ended" }>, "outcome" | "details">;
+type RunEnd = Pick<Extract<Fact, { type: "activity-ended" }>, "outcome" | "details" | "error">;
 
 export class ActivityRun {
   readonly #services: RuntimeServices;
@@ -85,16 +85,16 @@ export class ActivityRun {
     this.#resolveInterrupted(null);
   }
 
-  async #deliver(completion: ActivityCompletion): Promise<RunEnd> {
+  async #deliver({ completion, error }: ActivityAnswer): Promise<RunEnd> {
     const ackEnd = await this.#held.ack(completion);
     if (ackEnd === "abandoned") return { outcome: "abandoned", details: NOT_STORED };
     if (ackEnd !== "acked") return { outcome: ackEnd, details: null };
     return completion.type === "ActivityCompleted"
       ? { outcome: "success", details: null }
-      : { outcome: "failed", details: completion.details };
+      : { outcome: "failed", details: completion.details, error };
   }
 
-  async #windDown(call: Promise<ActivityCompletion>): Promise<RunEnd> {
+  async #windDown(call: Promise<unknown>): Promise<RunEnd> {
     if (this.#interruption === "shutdown") {
       await this.#held.abandon({ ignoreAttempt: true });
       return { outcome: "abandoned", details: null };
@@ -108,7 +108,7 @@ export class ActivityRun {
     return { outcome: this.#interruption === "lock-lost" ? "lock-lost" : "cancelled", details: null };
   }
 
-  #endsWithinGrace(call: Promise<ActivityCompletion>): Promise<boolean> {
+  #endsWithinGrace(call: Promise<unknown>): Promise<boolean> {
     const { clock, options } = this.#services;
     return new Promise((resolve) => {
       const end = (hasEnded: boolean): void => {

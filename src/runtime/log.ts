@@ -10,7 +10,7 @@ import type { ActivityRef, Fact, Observer, OrchestrationRef } from "../observer.
 /** How urgent a record is, from the least to the most. */
 export type LogLevel = "debug" | "info" | "warn" | "error";
 
-/** What a record is about, flat: `instance_id`, `activity_name`, `duration_ms` … */
+/** What a record is about, flat: `instance_id`, `activity_name`, `duration_ms` … `stack`: where user code threw. */
 export type LogFields = Readonly<Record<string, string | number | boolean>>;
 
 /** One thing to be logged, for any logger. */
@@ -90,6 +90,7 @@ function levelOf(fact: Fact): LogLevel {
       return fact.why === "no-matching-schedule" ? "error" : "warn"; // It may have been meant for another store.
     case "turn-lock-lost":
     case "orchestration-poisoned":
+    case "unregistered-activity-scheduled":
     case "activity-unregistered":
     case "activity-poisoned":
     case "rejection-kept":
@@ -166,8 +167,10 @@ function messageFor(fact: Fact): string {
       return ACTIVITY_MESSAGE[fact.outcome];
     case "activity-detached":
       return "activity still running after its grace period: detached, its outcome will be ignored";
+    case "unregistered-activity-scheduled":
+      return `activity '${fact.activityName}' of orchestration '${fact.ref.orchestrationName}' is not registered with this runtime: register it here, or run a worker elsewhere that has it (workerConcurrency: 0 silences this)`;
     case "activity-unregistered":
-      return "activity not registered here: left for others, or for a newer version";
+      return "activity not registered here: left for others, or for a newer version. Register it with a runtime on this store.";
     case "activity-poisoned":
       return "activity poisoned: too many attempts";
     case "trace":
@@ -226,6 +229,7 @@ function fieldsOf(fact: Fact): LogFields {
         history_events: fact.historyEvents,
         turns: fact.turns,
         ...detailFields(fact.details),
+        ...stackFields(fact.error),
       };
     case "suborchestration-ended":
       return {
@@ -254,9 +258,12 @@ function fieldsOf(fact: Fact): LogFields {
         outcome: fact.outcome,
         duration_ms: fact.durationMs,
         ...detailFields(fact.details),
+        ...stackFields(fact.error),
       };
     case "activity-detached":
       return { ...refFields(fact.ref), grace_ms: fact.graceMs };
+    case "unregistered-activity-scheduled":
+      return { ...refFields(fact.ref), activity_name: fact.activityName };
     case "activity-unregistered":
       return { ...refFields(fact.ref), delay_ms: fact.delayMs };
     case "activity-poisoned":
@@ -299,6 +306,15 @@ function refFields(ref: OrchestrationRef | ActivityRef): LogFields {
 
 function detailFields(details: ErrorDetails | null): LogFields {
   return details === null ? {} : { error_type: details.category, error: displayMessage(details) };
+}
+
+/** Where user code threw. Anything may be thrown, even what cannot be asked for a stack. */
+function stackFields(thrown: unknown): LogFields {
+  try {
+    return thrown instanceof Error && typeof thrown.stack === "string" ? { stack: thrown.stack } : {};
+  } catch {
+    return {};
+  }
 }
 
 function errorFields(error: unknown): LogFields {

@@ -111,6 +111,7 @@ export class Metrics {
       case "turn-lock-lost":
       case "orchestration-poisoned": // M1: its failure is told beside it.
       case "activity-started":
+      case "unregistered-activity-scheduled": // A hint: what comes of it is told by whoever fetches it.
       case "activity-detached":
       case "trace":
       case "rejection-kept":

@@ -12,6 +12,7 @@ import { setMaxListeners } from "node:events";
 import { messageOf, ProviderError, unreachable } from "../errors.js";
 import type { ScheduledId } from "../provider/provider.js";
 import { HeldOrchestrationItem } from "./held-orchestration-item.js";
+import { MissingActivities } from "./missing-activities.js";
 import { OrchestrationTurn, type TurnDecision } from "./orchestration-turn.js";
 import type { RuntimeServices } from "./services.js";
 import { runSlot } from "./slot-loop.js";
@@ -31,6 +32,7 @@ export class OrchestrationDispatcher {
   readonly #hooks: OrchestrationDispatcherHooks;
   readonly #warm: WarmInstances;
   readonly #turn: OrchestrationTurn;
+  readonly #missing: MissingActivities;
   readonly #stopping = new AbortController();
   /** Turns in a row, of any instance, that could not be committed for a reason that may pass. */
   #storeFailures = 0;
@@ -41,6 +43,7 @@ export class OrchestrationDispatcher {
     this.#hooks = hooks;
     this.#warm = new WarmInstances(services.options.warmCacheBytes);
     this.#turn = new OrchestrationTurn(services, this.#warm);
+    this.#missing = new MissingActivities(services);
     setMaxListeners(0, this.#stopping.signal); // One for every slot that waits.
   }
 
@@ -148,6 +151,7 @@ export class OrchestrationDispatcher {
       if (initiatedBy !== null) emit({ type: "orchestration-started", ref, initiatedBy });
       const counts = { newEvents: commit.events.length, messages: held.item.messages.length };
       emit({ type: "turn-committed", ref, durationMs, ...counts, isWarm });
+      for (const fact of this.#missing.among(commit.workerItems, ref)) emit(fact);
     }
     for (const fact of facts) emit(fact);
   }

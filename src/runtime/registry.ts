@@ -219,9 +219,15 @@ function strangerProblem(kind: "orchestration" | "activity", place: string, stra
   return `${place} is ${what}: list what ${kind}(…) returns`;
 }
 
+const ONCE = {
+  orchestration: "register it once, or under another version",
+  activity: "register it once; in tests, list the mock in place of the real one",
+} as const;
+
 /** Says whether its twin stands in the registry that it was merged into, or was listed with it. */
 function duplicateProblem(kind: "orchestration" | "activity", label: string, isInBase: boolean): string {
-  return `duplicate ${kind} ${isInBase ? "in merge" : "registration"}: ${label}`;
+  const where = isInBase ? "in merge" : "registration";
+  return `duplicate ${kind} ${where}: ${label} (${ONCE[kind]})`;
 }
 
 function declarationProblem(kind: "orchestration" | "activity", label: string): string {

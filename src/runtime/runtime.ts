@@ -9,7 +9,7 @@ import { Client } from "../client/client.js";
 import { sleep } from "../clock.js";
 import type { ActivityDefinition, OrchestrationDefinition } from "../define.js";
 import { guardRejections } from "../engine/rejection-guard.js";
-import { InvalidInputError, InvalidOptionsError, ProviderError } from "../errors.js";
+import { InvalidInputError, InvalidOptionsError, MisuseError, ProviderError } from "../errors.js";
 import { ENGINE_VERSION } from "../history/event.js";
 import { type Observer, ObserverStream } from "../observer.js";
 import { checkOptions, integerBetween, type OptionCheck } from "../options.js";
@@ -64,6 +64,11 @@ export class Runtime implements AsyncDisposable {
   #shutdown: Promise<ShutdownOutcome> | null = null;
 
   private constructor(provider: Provider, registry: Registry, options: ResolvedRuntimeOptions) {
+    if (!(registry instanceof Registry)) {
+      throw new MisuseError(
+        "new Runtime: it must be started. Use await Runtime.start({ provider, orchestrations, … }).",
+      );
+    }
     const { clock, newId } = options;
     this.id = newId().slice(0, RUNTIME_ID_LENGTH);
     this.registry = registry;

@@ -84,5 +84,6 @@ function orchestrationEnded(
     durationMs: Math.max(0, durationMs),
     historyEvents: ledger.eventCount,
     turns: ledger.turns,
+    ...("error" in result ? { error: result.error } : {}),
   };
 }

@@ -8,14 +8,18 @@ import { ReplayCheck, type ReplaySubject } from "./replay-check.js";
 
 /** Often enough for code that counts its own runs to be found. */
 const WHOLE_REPLAYS = 3;
-/** Every one of them is a replay of its own; a long history takes seconds. */
+/** Every one of them is a replay of its own. */
 const MOST_WAITS = 200;
+/** A long history still takes but a second or two: so many waits times events at most, if these waits are left. */
+const MOST_WAITS_TIMES_EVENTS = 400_000;
+const LEAST_WAITS = 10;
 
 /**
- * As `replay`, and more: the history is replayed several times, whole and up to the end of every turn (of the most, in a long
+ * As `replay`, and more: the history is replayed several times, whole and up to the end of every turn (of some, in a long
  * one), where code must wait as it did. Meanwhile `Date`, `performance.now`, `Math.random` and `crypto` answer that code with
  * other values than real ones, years away, and its looking at them alone is an error: what it learns there is in no history.
- * Everybody else in the process sees the real ones.
+ * Everybody else in the process sees the real ones. Not seen is what a module took hold of when it was loaded: `const { now } =
+ * Date`, a subclass of `Date`.
  *
  * @throws as `replay`
  * @example
@@ -37,13 +41,17 @@ export async function checkDeterministic(subject: ReplaySubject): Promise<void> 
     keepingRejections(async () => {
       try {
         for (let times = 0; times < WHOLE_REPLAYS; times += 1) await check.whole();
-        for (const count of spread(check.waits, MOST_WAITS)) await check.waitsAfter(count);
+        for (const count of spread(check.waits, mostWaits(subject))) await check.waitsAfter(count);
       } catch (error) {
         throw error instanceof ReplayDivergedError ? withRemedy(error, world) : error;
       }
     }),
   );
   if (world.looks.length > 0) throw lookedAround(subject, world);
+}
+
+function mostWaits({ events }: ReplaySubject): number {
+  return Math.max(LEAST_WAITS, Math.min(MOST_WAITS, Math.floor(MOST_WAITS_TIMES_EVENTS / events.length)));
 }
 
 /** As many as that, evenly from the first to the last. */

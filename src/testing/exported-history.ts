@@ -44,18 +44,19 @@ export function eventsOf(history: History): readonly Event[] {
 function readLines(text: string): Event[] {
   return text.split("\n").flatMap((line, place) => {
     if (line.trim() === "") return [];
-    return [decodeAt(`line ${place + 1}`, line)];
+    return [decodeAt(`line ${place + 1}`, () => line)];
   });
 }
 
 function readArray(text: string): Event[] {
   const values = parseJson(text, "history: ") as readonly unknown[];
-  return values.map((value, place) => decodeAt(`element ${place + 1}`, JSON.stringify(value)));
+  return values.map((value, place) => decodeAt(`element ${place + 1}`, () => JSON.stringify(value)));
 }
 
-function decodeAt(where: string, text: string): Event {
+/** Not even the text is certain: what is nested too deep cannot be written once more. */
+function decodeAt(where: string, text: () => string): Event {
   try {
-    return decodeEvent(text);
+    return decodeEvent(text());
   } catch (cause) {
     throw new CodecError(`${where}: ${messageOf(cause)}`, { cause });
   }

@@ -21,7 +21,6 @@ import { eventsOf, type History } from "./exported-history.js";
 import { lockInstance } from "./locked-instance.js";
 import { entriesOf, type ReplayOptions, startOf } from "./replay.js";
 
-/** What histories do not tell: what earlier executions had left in the key-value store. */
 /** What histories do not tell: see `ReplayOptions`. */
 export type ImportOptions = Pick<ReplayOptions, "kv">;
 
@@ -92,6 +91,10 @@ function checkTogether(executions: readonly Execution[]): void {
     }
     if (!isLast && end?.type !== "OrchestrationContinuedAsNew") {
       refuse(`execution ${id} has not continued as new, but others follow it`);
+    }
+    const before = executions[place - 1]?.find(isTerminal);
+    if (before?.type === "OrchestrationContinuedAsNew" && before.input !== startOf(events).input) {
+      refuse(`execution ${id} does not begin with the input that execution ${id - 1} continued with`);
     }
   }
 }

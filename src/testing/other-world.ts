@@ -2,8 +2,9 @@
 //
 //   O1. Only the code of admitted executions gets other values: whoever else is in the process sees the real ones.
 //   O2. Whatever was replaced is put back, also after a throw; and there is one visit at a time, so that none puts back what
-//       another has replaced.
+//       another has replaced. What somebody else puts there meanwhile, such as fake timers, stays.
 //   O3. Every execution that is admitted finds other values than the one before.
+//   O4. What the code writes to the console is no look, even where a test runner notes when it was written.
 
 import nodeCrypto from "node:crypto";
 import { syncBuiltinESMExports } from "node:module";
@@ -62,7 +63,11 @@ export class OtherWorld {
   }
 
   #replaceAll(): () => void {
-    const restores = [this.#replaceDate(), ...this.#replacements().map((replacement) => this.#replace(replacement))];
+    const restores = [
+      ...this.#replaceDate(),
+      ...this.#replacements().map((replacement) => this.#replace(replacement)),
+      ...this.#replaceConsole(),
+    ];
     syncBuiltinESMExports(); // For those who import functions of node:crypto by name.
     return () => {
       for (const restore of restores.reverse()) restore();
@@ -76,12 +81,15 @@ export class OtherWorld {
     const { crypto } = globalThis;
     const shifted = (owner: object) => (real: Call) => () => Number(real.call(owner)) + this.#shiftMs;
     const uuid = (): string => this.#uuid();
+    const asEver = (real: Call): Call => real; // Never the same in any case.
     return [
       { ...time, at: "Date.now", owner: Date, key: "now", other: shifted(Date) },
       { ...time, at: "performance.now", owner: performance, key: "now", other: shifted(performance) },
       { ...chance, at: "Math.random", owner: Math, key: "random", other: () => () => this.#random() },
       { ...chance, at: "crypto.randomUUID", owner: crypto, key: "randomUUID", other: () => uuid },
       { ...chance, at: "crypto.randomUUID", owner: nodeCrypto, key: "randomUUID", other: () => uuid },
+      { ...chance, at: "crypto.randomInt", owner: nodeCrypto, key: "randomInt", other: asEver },
+      { ...chance, at: "crypto.randomFillSync", owner: nodeCrypto, key: "randomFillSync", other: asEver },
       {
         ...chance,
         at: "crypto.getRandomValues",
@@ -112,8 +120,18 @@ export class OtherWorld {
     });
   }
 
+  /** O4 */
+  #replaceConsole(): (() => void)[] {
+    return Object.entries(console).flatMap(([key, real]: [string, unknown]) => {
+      if (typeof real !== "function") return [];
+      const write = (args: readonly unknown[]): unknown => Reflect.apply(real, console, args);
+      const replaced: Call = (...args) => (this.#isInside() ? codeLocation.exit(write, args) : write(args));
+      return [put(console, key, replaced)];
+    });
+  }
+
   /** Only a date that is made of nothing tells the time. */
-  #replaceDate(): () => void {
+  #replaceDate(): (() => void)[] {
     const RealDate = globalThis.Date;
     const realNow = RealDate.now;
     const arguments_ = (args: readonly unknown[]): readonly unknown[] => {
@@ -126,7 +144,23 @@ export class OtherWorld {
         Reflect.construct(target, arguments_(args), newTarget === proxy ? target : newTarget) as Date,
       apply: () => String(new proxy()),
     });
-    return put(globalThis, "Date", proxy);
+    return [this.#divert(globalThis, "Date", proxy), this.#divert(RealDate.prototype, "constructor", proxy)];
+  }
+
+  /** Those inside find something else there. All others find what they have put there, now and afterwards. */
+  #divert(owner: object, key: string, inside: unknown): () => void {
+    const before = Reflect.getOwnPropertyDescriptor(owner, key);
+    let outside: unknown = before?.value;
+    const get = (): unknown => (this.#isInside() ? inside : outside); // O1
+    const set = function (this: object, value: unknown): void {
+      if (this === owner) outside = value;
+      else put(this, key, value); // Inherits from the owner.
+    };
+    Object.defineProperty(owner, key, { get, set, configurable: true, enumerable: false });
+    return () => {
+      if (Reflect.getOwnPropertyDescriptor(owner, key)?.get !== get) return; // O2
+      Object.defineProperty(owner, key, { ...before, value: outside });
+    };
   }
 
   #isInside(): boolean {
@@ -164,6 +198,7 @@ function put(owner: object, key: string, value: unknown): () => void {
     enumerable: before?.enumerable ?? true,
   });
   return () => {
+    if (Reflect.getOwnPropertyDescriptor(owner, key)?.value !== value) return; // O2
     if (before === undefined) Reflect.deleteProperty(owner, key);
     else Object.defineProperty(owner, key, before);
   };

@@ -13,7 +13,7 @@ import { Execution, FOREIGN_AWAIT } from "../engine/execution.js";
 import { DROPPED_FUTURE } from "../engine/history-index.js";
 import { compare, describeEvent, describePayload } from "../engine/matching.js";
 import type { OrchestrationHandler, TurnOutcome } from "../engine/turn.js";
-import { ReplayDivergedError, unreachable } from "../errors.js";
+import { messageOf, ReplayDivergedError, unreachable } from "../errors.js";
 import { type ErrorDetails, nondeterminism } from "../history/error-details.js";
 import { type Event, type EventOf, type EventPayload, isTerminal } from "../history/event.js";
 import type { KvEntry } from "../history/kv-entry.js";
@@ -52,7 +52,7 @@ export interface ReplaySubject {
   readonly kv: ReadonlyMap<string, KvEntry>;
   readonly limits: Limits;
   /** Told of each execution before its code runs. */
-  readonly onExecution?: (execution: Execution) => void;
+  readonly onExecution?: (execution: object) => void;
 }
 
 /** How an execution ended: its terminal event, and where what it wrote for its end begins. */
@@ -64,6 +64,24 @@ interface RecordedEnd {
 interface Led {
   readonly outcome: TurnOutcome;
   readonly execution: Execution;
+  readonly code: WatchedCode;
+}
+
+/** The code, and how it failed, if it did: an execution tells only what comes of it. */
+class WatchedCode {
+  /** In words. Null: it has not thrown. */
+  failure: string | null = null;
+  readonly run: OrchestrationHandler;
+
+  constructor(handler: OrchestrationHandler) {
+    this.run = (ctx, input) => {
+      const running = handler(ctx, input);
+      running.catch((error: unknown) => {
+        this.failure = `fails with '${messageOf(error)}'`;
+      });
+      return running;
+    };
+  }
 }
 
 export class ReplayCheck {
@@ -92,9 +110,9 @@ export class ReplayCheck {
 
   /** Leads the code through that many events, where it must wait; answers what for. RC2 @throws ReplayDivergedError */
   async waitsAfter(count: number): Promise<readonly string[]> {
-    const { outcome, execution } = await this.#lead(count);
-    this.#refuseToGoOn(outcome);
-    return waitsOf(execution);
+    const led = await this.#lead(count);
+    this.#refuseToGoOn(led);
+    return waitsOf(led.execution);
   }
 
   /** An execution that is cancelled, or continues as new, is not asked what it has dropped. Before its last turn it is. */
@@ -149,43 +167,48 @@ export class ReplayCheck {
     const last = this.#events[from - 1]!;
     const count = natureOf(last) === "arrival" ? (this.waits.at(-1) ?? 0) : from;
     if (count <= 1) return; // Code was never run, or nothing that it did was recorded.
-    const { outcome } = await this.#lead(count);
-    if (!isDeepStrictEqual(details, nondeterminism(FOREIGN_AWAIT))) this.#refuseToGoOn(outcome);
+    const led = await this.#lead(count);
+    if (!isDeepStrictEqual(details, nondeterminism(FOREIGN_AWAIT))) this.#refuseToGoOn(led);
   }
 
   async #lead(count: number): Promise<Led> {
     const history = this.#events.slice(0, count);
     const { instanceId: instance, executionId, timestampMs } = history.at(-1)!;
     const { handler, kv, onExecution } = this.#subject;
+    const code = new WatchedCode(handler);
     const execution = new Execution({
       instance,
       executionId,
-      handler,
+      handler: code.run,
       history,
       started: null,
       kvSnapshot: kv,
       newGuid: () => NEW_GUID,
       trace: () => {},
-      onMatch: (action, event) => this.#compare(action, event),
+      onMatch: (action, event) => this.#compare(action, event, code),
     });
     onExecution?.(execution);
     const outcome = await throughTurnGate(() => execution.turn({ nowMs: timestampMs, messages: [] }));
-    return { outcome, execution };
+    return { outcome, execution, code };
   }
 
   /** RC1 */
-  #compare(action: Action | undefined, event: Event): void {
+  #compare(action: Action | undefined, event: Event, code: WatchedCode): void {
     if (action !== undefined && compare(action, event) === null && !isOtherStatus(action, event)) return;
     const { eventId, executionId } = event;
     const decided =
-      action === undefined ? "decides nothing" : `decides ${describePayload(payloadOf(action, eventId, executionId))}`;
+      action === undefined
+        ? (code.failure ?? "decides nothing")
+        : `decides ${describePayload(payloadOf(action, eventId, executionId))}`;
     throw this.#diverged(eventId, describeEvent(event), decided);
   }
 
-  #refuseToGoOn(outcome: TurnOutcome): void {
+  #refuseToGoOn({ outcome, code }: Led): void {
     this.#refuseNondeterminism(outcome);
     const [next] = outcome.events;
-    if (next !== undefined) throw this.#diverged(next.eventId, "that the code waits", this.#deed(next));
+    if (next === undefined) return;
+    const deed = isDecision(next) ? this.#deed(next) : (code.failure ?? this.#deed(next));
+    throw this.#diverged(next.eventId, "that the code waits", deed);
   }
 
   /** What the engine itself objects to, in our words where it is about an event. */
@@ -225,7 +248,8 @@ export class ReplayCheck {
 
   #diverged(eventId: number | null, recorded: string | null, decided: string): ReplayDivergedError {
     const { instanceId, executionId } = this.#events[0]!;
-    return new ReplayDivergedError([{ instanceId, executionId, eventId, recorded, decided, remedy: null }]);
+    const records = recorded === null ? null : `records ${recorded}`;
+    return new ReplayDivergedError([{ instanceId, executionId, eventId, recorded: records, decided, remedy: null }]);
   }
 }
 

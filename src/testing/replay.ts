@@ -118,10 +118,22 @@ function handlerFor(events: readonly Event[], orchestration: ReplayedCode): Repl
 
 /** `what`: whom the values are for. */
 export function entriesOf(kv: NonNullable<ReplayOptions["kv"]>, what: string): ReadonlyMap<string, KvEntry> {
-  if (kv instanceof Map) return kv;
+  if (kv instanceof Map) {
+    for (const [key, entry] of kv as ReadonlyMap<unknown, unknown>) checkEntry(key, entry, what);
+    return kv;
+  }
   const entries = Object.entries(kv).map(([key, value]): [string, KvEntry] => [
     key,
     { value: encodePayload(value, `${what}: key '${key}'`), lastUpdatedAtMs: 0 },
   ]);
   return new Map(entries);
+}
+
+/** Who has values, not entries, is to give an object. */
+function checkEntry(key: unknown, entry: unknown, what: string): void {
+  const { value, lastUpdatedAtMs } = (entry ?? {}) as Partial<KvEntry>;
+  if (typeof key === "string" && typeof value === "string" && Number.isSafeInteger(lastUpdatedAtMs)) return;
+  throw new InvalidInputError(
+    `${what}: key '${String(key)}': in a Map, an entry { value, lastUpdatedAtMs } is expected, its value as JSON text. Values as they are go into an object.`,
+  );
 }

@@ -66,6 +66,8 @@ export class TestRuntime implements AsyncDisposable {
   #start: TestRuntimeStart;
   #life: Life | null = null;
   readonly #dead: Life[] = [];
+  /** Those that were not reached, in words, by what was promised. */
+  readonly #crashPoints = new Map<unknown, { readonly words: string; readonly life: Life }>();
 
   /** Made by `TestWorld.start`. */
   constructor(surroundings: RuntimeSurroundings, start: TestRuntimeStart) {
@@ -124,7 +126,19 @@ export class TestRuntime implements AsyncDisposable {
     if (options.activity !== undefined && !point.includes("activity")) {
       throw new InvalidOptionsError(`TestRuntime.crashAt: option 'activity' means nothing for '${point}'.`);
     }
-    return this.#living("crashAt").provider.trap(point, options);
+    const life = this.#living("crashAt");
+    const crashed = life.provider.trap(point, options).then(() => void this.#crashPoints.delete(crashed));
+    this.#crashPoints.set(crashed, { words: crashPointInWords(point, options, life.runtime.registry), life });
+    return crashed;
+  }
+
+  /** @internal What is to be said of a promise of `crashAt` that does not settle. Null: it is none. */
+  unreachedCrashPoint(promise: unknown): string | null {
+    const unreached = this.#crashPoints.get(promise);
+    if (unreached === undefined) return null;
+    const isForgotten = this.#life !== unreached.life || !this.isRunning;
+    const why = isForgotten ? ", and no longer can be: its runtime has died or stopped otherwise" : "";
+    return `The crash point ${unreached.words} was not reached${why}.`;
   }
 
   /**
@@ -203,6 +217,17 @@ export class TestRuntime implements AsyncDisposable {
     if (this.#life !== null && this.isRunning) return this.#life;
     throw new MisuseError(`TestRuntime.${what}: the runtime does not run. Call restart() first.`);
   }
+}
+
+function crashPointInWords(point: CrashPoint, options: CrashOptions, registry: Registry): string {
+  const { activity, instanceId, nth } = options;
+  const stranger = activity === undefined || registry.hasActivity(activity) ? "" : ", which this runtime does not have";
+  const which = [
+    ...(activity === undefined ? [] : [`activity '${activity}'${stranger}`]),
+    ...(instanceId === undefined ? [] : [`instance '${instanceId}'`]),
+    ...(nth === undefined ? [] : [`nth: ${nth}`]),
+  ];
+  return `'${point}'${which.length === 0 ? "" : ` (${which.join("; ")})`}`;
 }
 
 /** What is no list is left as it is, for `Runtime.start` to refuse. */

@@ -11,6 +11,7 @@ import type { OrchestrationDefinition } from "../define.js";
 import { type Duration, durationMs } from "../duration.js";
 import { InvalidOptionsError, MisuseError, TimeoutError } from "../errors.js";
 import type { Event, EventType } from "../history/event.js";
+import type { StartOrchestration } from "../history/work-item.js";
 import type { Fact, FactType } from "../observer.js";
 import { checkOptions, integerBetween, isFunction } from "../options.js";
 import { isProvider } from "../provider/is-provider.js";
@@ -18,6 +19,7 @@ import type { InstanceStatus, Provider } from "../provider/provider.js";
 import { MemoryProvider } from "../providers/memory/index.js";
 import { checkWorld } from "./check-world.js";
 import { PatientClock } from "./patient-clock.js";
+import { StartedInstances } from "./started-instances.js";
 import { TestRuntime, type TestRuntimeStart } from "./test-runtime.js";
 import { StillPendingError, type VirtualClock } from "./virtual-clock.js";
 import { waitInWords } from "./wait-words.js";
@@ -70,6 +72,7 @@ export class TestWorld implements AsyncDisposable {
   /** Everything that the runtimes told, in order. */
   readonly facts: Fact[] = [];
   readonly #runtimes: TestRuntime[] = [];
+  readonly #started: StartedInstances;
   readonly #newId = guids();
   readonly #patience: PatientClock;
   #turns = 0;
@@ -79,7 +82,8 @@ export class TestWorld implements AsyncDisposable {
     this.clock = clock;
     this.#patience = clock;
     this.provider = provider;
-    this.client = new Client(provider, {
+    this.#started = new StartedInstances(provider);
+    this.client = new Client(this.#started, {
       clock: clock.housekeeping,
       newId: counter("instance"),
       recheckIntervalMs: DAY_MS,
@@ -146,8 +150,13 @@ export class TestWorld implements AsyncDisposable {
         if (!isStuck && (await this.#isWorthWaiting(begin, lastTurn, reached))) continue;
         const { message } = new StillPendingError(timers, reached.nowMs - begin.nowMs);
         const isOutOfReach = lastTurn !== reached && (await this.#nextNewsAt()) < Number.POSITIVE_INFINITY;
-        const words = [message, await this.#whatIsWaitedFor(), ...(isOutOfReach ? [OUT_OF_REACH] : [])];
-        throw new TimeoutError(words.join(" "));
+        const words = [
+          message,
+          ...this.#runtimes.map((runtime) => runtime.unreachedCrashPoint(promise)),
+          await this.#whatIsWaitedFor(),
+          isOutOfReach ? OUT_OF_REACH : null,
+        ];
+        throw new TimeoutError(words.filter((each) => each !== null).join(" "));
       }
     }
   }
@@ -257,12 +266,23 @@ export class TestWorld implements AsyncDisposable {
   }
 
   async #whatIsWaitedFor(): Promise<string> {
-    if (this.#hasEnded) return "This world has ended.";
+    if (this.#hasEnded) return "This world has ended: await the promise before it does.";
     if (!this.#runtimes.some(({ isRunning }) => isRunning)) return "No runtime is running in this world: start one.";
     const running = await this.#runningInstances();
-    if (running.length === 0) return "No instance is running.";
+    const pending = await this.#started.pending();
+    if (running.length + pending.length === 0) return "No instance is running.";
     const waits = await Promise.all(running.slice(0, SHOWN_INSTANCES).map((instance) => this.#waitsOf(instance)));
-    return `Running: ${waits.join("; ")}.`;
+    const starts = pending.slice(0, SHOWN_INSTANCES).map((start) => this.#whyPending(start));
+    return [...(waits.length === 0 ? [] : [`Running: ${waits.join("; ")}.`]), ...starts].join(" ");
+  }
+
+  #whyPending({ instance, orchestration, version }: StartOrchestration): string {
+    const name = `orchestration '${orchestration}'${version === null ? "" : ` ${version}`}`;
+    const isKnown = this.#runtimes.some((each) => {
+      return each.isRunning && each.runtime.registry.hasOrchestration(orchestration, version);
+    });
+    if (!isKnown) return `'${instance}' is pending: no runtime here has ${name}.`;
+    return `'${instance}' is pending: ${name} is registered, but no runtime has taken its first turn (a delay that is not over, a lock that is held, orchestrationConcurrency: 0?).`;
   }
 
   async #runningInstances(): Promise<readonly string[]> {

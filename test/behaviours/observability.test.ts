@@ -90,6 +90,48 @@ onEveryStore((store) => {
     });
   });
 
+  describe("what user code throws", () => {
+    test("is in the facts as it was thrown, in the log with its stack, and in the history as its message alone", async () => {
+      await using world = await store.world();
+      const { log, of } = keptLog();
+      const declined = new Error("card declined");
+      const lost = new TypeError("no such order");
+      const charge = activity("Charge", async () => {
+        throw declined;
+      });
+      const checkout = orchestration("Checkout", async (ctx) => {
+        await ctx.scheduleActivity(charge).catch(() => {});
+        throw lost;
+      });
+      await world.start({ orchestrations: [checkout], activities: [charge], observers: [log] });
+      await world.client.start(checkout, { instanceId: "t" });
+      await world.ending("t");
+
+      expect(world.factsOf("activity-ended").map(({ error }) => error)).toEqual([declined]);
+      expect(world.factsOf("activity-ended")[0]?.error).toBe(declined);
+      expect(world.factsOf("orchestration-ended")[0]?.error).toBe(lost);
+      const stacks = of("duroxide::runtime").flatMap(({ fields }) => fields.stack ?? []);
+      expect(stacks).toEqual([declined.stack, lost.stack]);
+      expect(JSON.stringify(await world.history("t"))).not.toContain("observability.test");
+    });
+
+    test("is told of no orchestration that fails without its code, nor of what goes well", async () => {
+      await using world = await store.world();
+      const waits = orchestration("Waits", async (ctx) => {
+        await ctx.scheduleActivity(speaks);
+        await ctx.waitForEvent("never");
+      });
+      await world.start({ orchestrations: [waits], activities: [speaks] });
+      await world.client.start(waits, { instanceId: "w" });
+      await world.client.cancel("w");
+      await world.ending("w");
+
+      const ends = [...world.factsOf("orchestration-ended"), ...world.factsOf("activity-ended")];
+      expect(ends.length).toBeGreaterThan(0);
+      expect(ends.filter((fact) => "error" in fact && fact.error !== undefined)).toEqual([]);
+    });
+  });
+
   describe("the life of a runtime", () => {
     test("is told from start to stop, and what it counted can still be read afterwards", async () => {
       await using world = await store.world();

@@ -219,7 +219,10 @@ onEveryStore((store) => {
       const startMs = world.clock.now();
       await world.client.start(slow, { instanceId: "s" });
 
-      expect(await world.ending("s")).toEqual({ status: "Failed", output: "timeout: activity timed out" });
+      expect(await world.ending("s")).toEqual({
+        status: "Failed",
+        output: "timeout: activity timed out: 'Work' took longer than 100 ms",
+      });
       expect(world.clock.now() - startMs).toBe(100);
     });
 
@@ -249,7 +252,9 @@ onEveryStore((store) => {
       await world.start({ orchestrations: [slow], activities: [worker] });
       await world.client.start(slow, { instanceId: "s" });
 
-      expect(await world.ending("s")).toMatchObject({ output: "timeout: activity timed out" });
+      expect(await world.ending("s")).toMatchObject({
+        output: "timeout: activity timed out: 'Work' took longer than 150 ms",
+      });
       await world.advance("1m");
       expect(worker.calls.length).toBe(1);
       expect(await world.eventTypes("s")).toEqual([
@@ -269,7 +274,9 @@ onEveryStore((store) => {
       await world.start({ orchestrations: [slow], activities: [worker] });
       await world.client.start(slow, { instanceId: "s" });
 
-      expect(await world.ending("s")).toMatchObject({ output: "timeout: activity timed out" });
+      expect(await world.ending("s")).toMatchObject({
+        output: "timeout: activity timed out: 'Work' took longer than 500 ms",
+      });
       expect(await world.eventTypes("s")).toEqual([
         "OrchestrationStarted",
         "ActivityScheduled",
@@ -299,7 +306,7 @@ onEveryStore((store) => {
       runtime.kill();
       await runtime.restart();
 
-      expect(await world.settle(handle.result())).toBe("timeout: activity timed out");
+      expect(await world.settle(handle.result())).toBe("timeout: activity timed out: 'Work' took longer than 50 ms");
       expect(worker.calls.length).toBe(1);
       const history = await world.history("c");
       expect(eventsOf(history, "TimerCreated").length).toBe(2);

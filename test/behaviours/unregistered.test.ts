@@ -2,6 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 import { activity, orchestration } from "../../src/define.js";
+import { type LogRecord, logTo } from "../../src/runtime/log.js";
 import { unregisteredDelayMs } from "../../src/runtime/unregistered-backoff.js";
 import { eventsOf } from "./events-of.js";
 import { onEveryStore } from "./stores.js";
@@ -84,6 +85,47 @@ onEveryStore((store) => {
       expect(await world.settle(world.client.waitForOrchestration("c"))).toMatchObject({ status: "Failed", details });
       expect(eventsOf(await world.history("c"), "ActivityFailed")).toMatchObject([{ sourceEventId: 2, details }]);
       expect(world.factsOf("activity-unregistered").map(({ delayMs }) => delayMs)).toEqual([10, 20, 40]);
+    });
+
+    test("is told once for each name when it is scheduled, and what to do", async () => {
+      await using world = await store.world();
+      const records: LogRecord[] = [];
+      const log = logTo((record) => void records.push(record), { level: "warn" });
+      const forgets = orchestration("Forgets", async (ctx) => {
+        await ctx.utcNow();
+        await ctx.readKv("other", "key");
+        await ctx.race([ctx.scheduleActivity("Charge"), ctx.scheduleActivity("Charge"), ctx.scheduleTimer("1s")]);
+      });
+      await world.start({ orchestrations: [forgets], observers: [log] });
+      await world.run(forgets, { instanceId: "a" });
+      await world.run(forgets, { instanceId: "b" });
+
+      expect(world.factsOf("unregistered-activity-scheduled")).toMatchObject([
+        { ref: { instanceId: "a", orchestrationName: "Forgets" }, activityName: "Charge" },
+      ]);
+      expect(records).toMatchObject([
+        {
+          level: "warn",
+          message:
+            "activity 'Charge' of orchestration 'Forgets' is not registered with this runtime: register it here, " +
+            "or run a worker elsewhere that has it (workerConcurrency: 0 silences this)",
+          fields: { instance_id: "a", activity_name: "Charge" },
+        },
+      ]);
+    });
+
+    test.each([
+      ["takes no activities", { workerConcurrency: 0 }],
+      ["serves no such tag", { tagFilter: { kind: "tags", tags: ["cpu"] } }],
+    ] as const)("is not told by a runtime that %s", async (_which, options) => {
+      await using world = await store.world();
+      const calls = orchestration("Calls", async (ctx) => {
+        await ctx.race([ctx.scheduleActivity("Render", 1, { tag: "gpu" }), ctx.scheduleTimer("1s")]);
+      });
+      await world.start({ orchestrations: [calls], ...options });
+      await world.run(calls, { instanceId: "c" });
+
+      expect(world.factsOf("unregistered-activity-scheduled")).toEqual([]);
     });
   });
 });

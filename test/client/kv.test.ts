@@ -102,6 +102,6 @@ describe("a wait for a value", () => {
     await wakeAndCommit(provider, "i", completing(null));
     const waiting = clock.run(client.waitForKvValue("i", "a", { timeoutMs: 1_500 }));
     await expect(waiting).rejects.toMatchObject({ code: "DUROXIDE_TIMEOUT" });
-    await expect(waiting).rejects.toThrow("a value under key 'a' of instance 'i'");
+    await expect(waiting).rejects.toThrow("a value under key 'a' of instance 'i'. It has completed.");
   });
 });

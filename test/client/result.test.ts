@@ -265,6 +265,22 @@ describe("a wait with a deadline", () => {
     await expect(result).rejects.toMatchObject({ code: "DUROXIDE_TIMEOUT" });
   });
 
+  test("says where the instance stood: unknown, pending, running", async () => {
+    const { client, clock, provider } = openClient();
+    const said = (): Promise<string> =>
+      clock.run(client.getHandle("i").result({ timeoutMs: 100 })).then(String, (error: Error) => error.message);
+
+    expect(await said()).toContain("instance 'i'. It does not exist in this store: check the id, and that client and");
+    await client.start("Test", { instanceId: "i" });
+    expect(await said()).toContain(
+      "It is pending: no runtime has taken it yet. Is one running that has registered 'Test'?",
+    );
+    await commitTurn(provider, { events: [STARTED] });
+    expect(await said()).toContain("It is running. Wait again");
+    const change = clock.run(client.waitForStatusChange("i", { timeoutMs: 100 }));
+    await expect(change).rejects.toThrow("newer than version 0. It is running.");
+  });
+
   test("lets the look in progress answer", async () => {
     const { handle, provider, clock, store } = await openRunning();
     await wakeAndCommit(provider, "i", completing("slow but sure"));
@@ -287,6 +303,10 @@ describe("a wait with a deadline", () => {
     test(`is refused where it is none: ${timeoutMs}`, async () => {
       const { handle, store } = await openRunning();
       await expect(handle.result({ timeoutMs })).rejects.toMatchObject({ code: "DUROXIDE_INVALID_OPTIONS" });
+      await expect(handle.result({ timeoutMs })).rejects.toThrow(
+        /^handle\.result: option 'timeoutMs' must be .*, not /,
+      );
+      await expect(handle.waitForKv("a", { timeoutMs })).rejects.toThrow(/^handle\.waitForKv: option 'timeoutMs'/);
       expect(store.reads).toBe(0);
     });
   }

@@ -39,6 +39,36 @@ describe("a call with an argument that cannot be", () => {
       (ctx) => ctx.startOrchestration(undefined as never, { instanceId: "d" }),
       "orchestration: a def",
     ],
+    [
+      "an activity that is a function",
+      (ctx) => ctx.scheduleActivity((async () => 1) as never),
+      'activity: a definition or a name is expected, got a function; give what activity("Name", …) returns.',
+    ],
+    [
+      "an activity that is a named function",
+      (ctx) => ctx.scheduleActivity(async function charge() {} as never),
+      "activity: a definition or a name is expected, got a function",
+    ],
+    [
+      "an activity that is an orchestration",
+      (ctx) => ctx.scheduleActivity(orchestration("Child") as never),
+      "activity: a definition or a name is expected, got the orchestration 'Child'.",
+    ],
+    [
+      "a child that is an activity",
+      (ctx) => ctx.scheduleSubOrchestration(activity("Charge") as never),
+      "sub-orchestration: a definition or a name is expected, got the activity 'Charge'.",
+    ],
+    [
+      "a detached start of an activity",
+      (ctx) => ctx.startOrchestration(activity("Charge") as never, { instanceId: "d" }),
+      "orchestration: a definition or a name is expected, got the activity 'Charge'.",
+    ],
+    [
+      "an event that is an activity",
+      (ctx) => ctx.waitForEvent(activity("Charge") as never),
+      "event: a definition or a name is expected, got the activity 'Charge'.",
+    ],
     ["a cyclic input", (ctx) => ctx.scheduleActivity("A", cyclic), "input of activity 'A': $.self refers back"],
     ["a BigInt", (ctx) => ctx.scheduleActivity("A", { n: 1n }), "$.n is a BigInt"],
     ["a function", (ctx) => ctx.scheduleSubOrchestration("C", () => 1), "is a function"],
@@ -76,6 +106,13 @@ describe("a call with an argument that cannot be", () => {
     ["a next version that is none", (ctx) => ctx.continueAsNew(1, { version: "new" }), "version"],
     ["a detached start without an id", (ctx) => ctx.startOrchestration("C", undefined as never), "instance id"],
     ["all of no list", (ctx) => ctx.all(7 as never), "ctx.all: an array or an object"],
+    [
+      "all of a promise",
+      (ctx) => ctx.all(Promise.resolve(1) as never),
+      "got a promise. Put it in a list: ctx.all([…])",
+    ],
+    ["all of a function", (ctx) => ctx.all((async () => 1) as never), "got a function. Put it in a list"],
+    ["race of a set", (ctx) => ctx.race(new Set([async () => 1]) as never), "got an iterable that is no array"],
     ["race of null", (ctx) => ctx.race(null as never), "ctx.race: an array or an object"],
   ])("fails with a message and records nothing: %s", async (_, call, message) => {
     const outcome = await new DoubtedDriver({
@@ -89,6 +126,23 @@ describe("a call with an argument that cannot be", () => {
       message: expect.stringContaining(message),
     });
     expect(summary(outcome.events)).toEqual(["OrchestrationStarted(1)", "OrchestrationFailed(2)"]);
+  });
+
+  test.each(["all", "race"] as const)("ctx.%s of a task is refused: it takes a list", async (combine) => {
+    const outcome = await new DoubtedDriver({
+      code: async (ctx) => {
+        const task = ctx.scheduleTimer("1s") as never;
+        await (combine === "all" ? ctx.all(task) : ctx.race(task));
+      },
+    }).turn();
+
+    const message = `ctx.${combine}: an array or an object of branches is expected, got a durable task. Put it in a list: ctx.${combine}([…]).`;
+    expect(failureOf(outcome)).toMatchObject({ message });
+  });
+
+  test("a branch may be called then", async () => {
+    const outcome = await new DoubtedDriver({ code: async (ctx) => ctx.all({ then: async () => 1 }) }).turn();
+    expect(outputOf(outcome)).toEqual({ then: 1 });
   });
 
   test("can be caught, and code goes on", async () => {

@@ -237,7 +237,7 @@ describe("a timeout", () => {
     await driver.turn();
     const outcome = await driver.turn(fired(3));
 
-    expect(failureOf(outcome)).toMatchObject({ message: "timeout: activity timed out" });
+    expect(failureOf(outcome)).toMatchObject({ message: "timeout: activity timed out: 'A' took longer than 50 ms" });
     expect(outcome.cancelledActivities).toEqual([2]);
   });
 
@@ -252,7 +252,7 @@ describe("a timeout", () => {
     expect(await driver.turn(activityFailed(5, "no"))).toMatchObject({ activities: [{ id: 9 }], cancelledTimers: [6] });
     const outcome = await driver.turn(fired(10));
 
-    expect(failureOf(outcome)).toMatchObject({ message: "timeout: activity timed out" });
+    expect(failureOf(outcome)).toMatchObject({ message: "timeout: activity timed out: 'A' took longer than 50 ms" });
   });
 });
 

@@ -81,6 +81,14 @@ describe.concurrent("as a program", () => {
   });
 });
 
+test.each(Object.keys(SAID))("%s tells how to run it, from the package and from a checkout", (name) => {
+  const lines = readFileSync(join(ROOT, "examples", `${name}.ts`), "utf8").split("\n");
+  expect(lines.slice(2, 4)).toEqual([
+    `//   npx tsx node_modules/duroxide-ts/examples/${name}.ts`,
+    `//   npm run example -- ${name}   (in a checkout of the repository)`,
+  ]);
+});
+
 describe("npm run example", () => {
   const script = join("scripts", "example.mjs");
 

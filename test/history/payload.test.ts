@@ -86,6 +86,8 @@ describe("toJSON", () => {
   test("may rescue what JSON cannot carry by itself", () => {
     const map = Object.assign(new Map([["a", 1]]), { toJSON: () => ({ a: 1 }) });
     expect(encodePayload({ map }, what)).toBe('{"map":{"a":1}}');
+    const error = Object.assign(new Error("boom"), { toJSON: () => "boom" });
+    expect(encodePayload({ error }, what)).toBe('{"error":"boom"}');
   });
 
   test("may drop the value", () => {
@@ -130,6 +132,16 @@ describe("a value that JSON cannot carry is refused, and the path is named", () 
     ["$ is a Set, which JSON cannot carry; send an array of its members", new Set([1])],
     ["$ is a WeakMap, which JSON cannot carry", new WeakMap()],
     ["$ is a WeakSet, which JSON cannot carry", new WeakSet()],
+    ["$ is an Error, which JSON cannot carry; send its message", new TypeError("boom")],
+    ["$.cause is an Error, which JSON cannot carry", { cause: Object.assign(new Error("boom"), { code: 7 }) }],
+    ["$ is a DOMException, which JSON cannot carry; send its message", new DOMException("boom")],
+    ["$.r is a RegExp, which JSON cannot carry; send its source and flags", { r: /a/g }],
+    ["$.b is a Uint8Array, which JSON cannot carry; send a base64 string, a Buffer", { b: new Uint8Array(2) }],
+    ["$ is an Int32Array, which JSON cannot carry", new Int32Array(2)],
+    ["$ is an ArrayBuffer, which JSON cannot carry; send a base64 string", new ArrayBuffer(2)],
+    ["$ is a SharedArrayBuffer, which JSON cannot carry", new SharedArrayBuffer(2)],
+    ["$ is a DataView, which JSON cannot carry", new DataView(new ArrayBuffer(2))],
+    ["$ is a WeakRef, which JSON cannot carry", new WeakRef({})],
     ["$.p is a Promise, which JSON cannot carry; await it first", { p: Promise.resolve(1) }],
     ["$.m is a Map, which JSON cannot carry", { m: new (class Registry extends Map {})() }],
     ["$.list[0].back refers back to $, which JSON cannot carry", cycle],

@@ -41,7 +41,7 @@ type Damage = [what: string, events: readonly Event[], problems: string | readon
 
 describe("a history that breaks a rule: everything that is wrong is told", () => {
   test.each<Damage>([
-    ["no event", [], "the history is empty"],
+    ["no event", [], "the history is empty: nothing is recorded under that id and execution, or the file is empty"],
     ["no start", historyOf(scheduled("A")), "event 1 (ActivityScheduled) is first, but OrchestrationStarted must be"],
     [
       "two starts",
@@ -296,10 +296,26 @@ describe("a history that breaks a rule: everything that is wrong is told", () =>
     );
   });
 
+  test("is told without the name of an instance, where no event says one", () => {
+    expect(() => checkHistory([])).toThrow(
+      expect.objectContaining({ instanceId: null, message: expect.stringMatching(/^The history is empty: .*\.$/) }),
+    );
+  });
+
   test.each<[string, unknown, string]>([
     ["no list", null, "the history is no list of events"],
     ["a list of nothing", [undefined], "what stands at place 1 is no event"],
     ["an event of no known kind", [eventOf(1, started), { type: "toString" }], "what stands at place 2 is no event"],
+    [
+      "an event without what it must have",
+      [eventOf(1, started), eventOf(2, { type: "ActivityScheduled", name: "A" } as never)],
+      "what stands at place 2 is no event: event 2: ActivityScheduled.input: expected a string, got nothing",
+    ],
+    [
+      "an event with what no store can keep",
+      [eventOf(1, started), eventOf(Number.NaN, timerCreated)],
+      "what stands at place 2 is no event: event: event_id: expected a whole number from 0 to 2^53-1, got NaN",
+    ],
   ])("what is none at all is told, not thrown over: %s", (_, events, problem) => {
     expect(historyProblems(events as never)).toEqual([problem]);
     expect(() => checkHistory(events as never)).toThrow(expect.objectContaining({ problems: [problem] }));
@@ -363,6 +379,10 @@ describe("a history that is merely unusual is valid", () => {
     [
       "a child of a later execution, as the original used to name it",
       inExecution(3, historyOf(started, childScheduled("C", "sub::2"))),
+    ],
+    [
+      "no messages carried over, in the words of the wire",
+      historyOf({ ...started, carryForwardEvents: null } as never),
     ],
     ["messages carried over", inExecution(2, historyOf(carrying, message, completed))],
     ["messages carried over to an execution that never ran", inExecution(2, historyOf(carrying, failed))],

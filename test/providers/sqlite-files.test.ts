@@ -1,6 +1,6 @@
 import { chmod, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { type Clock, systemClock } from "../../src/clock.js";
 import { InvalidOptionsError } from "../../src/errors.js";
@@ -163,7 +163,11 @@ describe("a file that cannot be a store is refused", () => {
   });
 
   test("when it is a directory", async () => {
-    await expect(SqliteProvider.open(tmpdir())).rejects.toMatchObject({ kind: "invalid" });
+    const folder = join(await newFile(), "..");
+    await expect(SqliteProvider.open(relative(process.cwd(), folder))).rejects.toMatchObject({
+      kind: "invalid",
+      message: expect.stringContaining(`cannot open '${folder}': it is a directory. Name a file in it`),
+    });
   });
 
   test("when a newer version has written it, and it says which versions and what to do", async () => {
@@ -731,6 +735,26 @@ describe("options", () => {
 
   test("need a file", async () => {
     await expect(SqliteProvider.open("")).rejects.toThrow(InvalidOptionsError);
+  });
+
+  test.each<[unknown, string]>([
+    ["sqlite:./app.db", "'sqlite:…' looks like a URL. Pass a path"],
+    ["postgres://localhost/app", "'postgres:…' looks like a URL. Pass a path"],
+    [new URL("file:///app.db"), "not a URL; use fileURLToPath(url)"],
+  ])("need a path, which %s is not", async (file, message) => {
+    const opened = SqliteProvider.open(file as string);
+    await expect(opened).rejects.toThrow(InvalidOptionsError);
+    await expect(opened).rejects.toThrow(message);
+  });
+
+  test("belong to open: a constructed provider says so", () => {
+    const Constructor = SqliteProvider as unknown as new (file: string) => SqliteProvider;
+    expect(() => new Constructor("./x.db")).toThrow("Use await SqliteProvider.open(file)");
+  });
+
+  test("name the file whole in what goes wrong, wherever the process stands", async () => {
+    const file = join(await newFile("missing"), "store.db");
+    await expect(SqliteProvider.open(relative(process.cwd(), file))).rejects.toThrow(`'${file}'`);
   });
 
   test("that are undefined are the defaults", async () => {

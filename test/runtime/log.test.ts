@@ -108,6 +108,22 @@ describe("a record", () => {
     expect(logged({ ...call, error: lost })).toMatchObject([{ level: "debug" }]);
   });
 
+  test("of what threw has the stack, whatever was thrown", () => {
+    const failed = { ...completed, outcome: "failed", details: activityFailed("x") } as const;
+    const error = new Error("x");
+    expect(logged({ ...failed, error })[0]?.fields.stack).toBe(error.stack);
+    const revoked = Proxy.revocable({}, {});
+    revoked.revoke();
+    for (const thrown of [undefined, null, "text", 7, { stack: "no error" }, revoked.proxy]) {
+      expect(logged({ ...failed, error: thrown })[0]?.fields).not.toHaveProperty("stack");
+    }
+  });
+
+  test("of an activity that nobody here knows says what to do", () => {
+    const [record] = logged({ type: "activity-unregistered", ref: charge, delayMs: 1 });
+    expect(record?.message).toContain("Register it with a runtime on this store.");
+  });
+
   test("carries the time where there is a clock", () => {
     const clock = new VirtualClock(1_700_000_000_000);
     expect(logged(completed, { level: "debug", clock })[0]?.timeMs).toBe(1_700_000_000_000);
@@ -148,6 +164,7 @@ describe("the level", () => {
     ["warn", { ...completed, outcome: "lock-lost" }],
     ["info", { type: "activity-detached", ref: charge, graceMs: 1 }],
     ["warn", { type: "activity-unregistered", ref: charge, delayMs: 1 }],
+    ["warn", { type: "unregistered-activity-scheduled", ref: checkout, activityName: "Charge" }],
     ["warn", { type: "activity-poisoned", ref: charge, details: poison }],
     ["warn", { type: "rejection-kept", instanceId: "i", message: "m" }],
     ["warn", { type: "loop-failed", loop: "l", error: new Error("e"), retryInMs: 1 }],

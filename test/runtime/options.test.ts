@@ -89,6 +89,11 @@ describe("runtime options", () => {
     await expect(start).rejects.toThrow("Did you mean 'orchestrations'?");
     await expect(Runtime.start({} as never)).rejects.toThrow("'provider' is missing");
   });
+
+  test("belong to start: a constructed runtime says so", () => {
+    const Constructor = Runtime as unknown as new (start: object) => Runtime;
+    expect(() => new Constructor({ orchestrations: [] })).toThrow("Use await Runtime.start(");
+  });
 });
 
 describe("the backoff for work that nobody here can do", () => {

@@ -71,10 +71,10 @@ describe("building a registry", () => {
     };
 
     expect(problemsOf(() => Registry.of(contents))).toEqual([
-      "duplicate orchestration registration: Order@1.0.0",
+      "duplicate orchestration registration: Order@1.0.0 (register it once, or under another version)",
       "orchestration Order@1.x: the version must be of the form 1.2.3",
       "orchestration Elsewhere@1.0.0 is only declared: register the definition that has the function",
-      "duplicate activity registration: Charge",
+      "duplicate activity registration: Charge (register it once; in tests, list the mock in place of the real one)",
       "activity Declared is only declared: register the definition that has the function",
       "activity name '__duroxide_syscall:mine' uses reserved prefix '__duroxide_syscall:'",
       "version policy for 'Order': version 9.9.9 is not registered",
@@ -303,9 +303,11 @@ describe("merging registries", () => {
     const base = Registry.of(named("Own", "Shared"));
     const { activities, orchestrations } = named("Shared", "New");
 
-    expect(problemsOf(() => base.merge(other({ activities })))).toEqual(["duplicate activity in merge: Shared"]);
+    expect(problemsOf(() => base.merge(other({ activities })))).toEqual([
+      "duplicate activity in merge: Shared (register it once; in tests, list the mock in place of the real one)",
+    ]);
     expect(problemsOf(() => base.merge(other({ orchestrations })))).toEqual([
-      "duplicate orchestration in merge: Shared@1.0.0",
+      "duplicate orchestration in merge: Shared@1.0.0 (register it once, or under another version)",
     ]);
   });
 
@@ -313,8 +315,8 @@ describe("merging registries", () => {
     const [shared, twice] = named("Shared", "Twice").activities;
 
     expect(problemsOf(() => Registry.of(named("Shared")).merge({ activities: [shared!, twice!, twice!] }))).toEqual([
-      "duplicate activity in merge: Shared",
-      "duplicate activity registration: Twice",
+      "duplicate activity in merge: Shared (register it once; in tests, list the mock in place of the real one)",
+      "duplicate activity registration: Twice (register it once; in tests, list the mock in place of the real one)",
     ]);
   });
 });

@@ -117,12 +117,12 @@ describe("Runtime.start", () => {
       name: "RegistrationError",
       code: "DUROXIDE_REGISTRATION",
       problems: [
-        "duplicate orchestration registration: Checkout@1.0.0",
+        "duplicate orchestration registration: Checkout@1.0.0 (register it once, or under another version)",
         "orchestration Odd@1.x: the version must be of the form 1.2.3",
         "orchestration Declared@1.0.0 is only declared: register the definition that has the function",
         "orchestrations[4] is undefined: list what orchestration(…) returns",
         "orchestrations[5] is the activity 'Charge': list what orchestration(…) returns",
-        "duplicate activity registration: Charge",
+        "duplicate activity registration: Charge (register it once; in tests, list the mock in place of the real one)",
         "activity name '__duroxide_syscall:mine' uses reserved prefix '__duroxide_syscall:'",
         "activity Declared is only declared: register the definition that has the function",
         "activities[4] is the orchestration 'Checkout': list what activity(…) returns",
@@ -300,9 +300,13 @@ describe.each(STORES)("a client on the %s store", (_, open) => {
 
   test.each<Refusals[number]>([
     ["a misspelling", { timeout: 5 }, "unknown option 'timeout'. Did you mean 'timeoutMs'?"],
-    ["a negative timeout", { timeoutMs: -1 }, "option 'timeoutMs' must be a number of milliseconds, 0 or more."],
-    ["a timeout of NaN", { timeoutMs: Number.NaN }, "option 'timeoutMs' must be a number of milliseconds, 0 or more."],
-    ["a timeout in words", { timeoutMs: "5s" }, "option 'timeoutMs' must be a number of milliseconds, 0 or more."],
+    ["a negative timeout", { timeoutMs: -1 }, "must be a number of milliseconds, 0 or more, not -1."],
+    ["a timeout of NaN", { timeoutMs: Number.NaN }, "must be a number of milliseconds, 0 or more, not NaN."],
+    [
+      "a timeout in words",
+      { timeoutMs: "5s" },
+      "option 'timeoutMs' must be a number of milliseconds, 0 or more, not \"5s\".",
+    ],
     [
       "the controller instead of its signal",
       { signal: new AbortController() },

@@ -153,7 +153,9 @@ describe.each(STORES)("on the %s store", (_, open) => {
       const wait = world.settled(client.waitForOrchestration("nobody", { timeoutMs: 1_000 }));
       await expect(wait).rejects.toMatchObject({
         code: "DUROXIDE_TIMEOUT",
-        message: expect.stringMatching(/^Waited 1000 ms in vain for the end of instance 'nobody'\. Wait again/),
+        message: expect.stringMatching(
+          /^Waited 1000 ms in vain for the end of instance 'nobody'\. It does not exist in this store: check/,
+        ),
       });
       await world.expectNothingWritten();
     });

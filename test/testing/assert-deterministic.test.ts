@@ -1,9 +1,10 @@
 // Code that must decide the same however often, from wherever and whenever it is replayed.
 
 import nodeCrypto, { randomUUID } from "node:crypto";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { activity, orchestration } from "../../src/define.js";
 import type { OrchestrationContext } from "../../src/engine/orchestration-context.js";
+import type { Event } from "../../src/history/event.js";
 import { assertDeterministic } from "../../src/testing/assert-deterministic.js";
 import { replay } from "../../src/testing/replay.js";
 import { onEveryStore } from "../behaviours/stores.js";
@@ -37,6 +38,34 @@ describe("deterministic code", () => {
     await assertDeterministic(history, codeOf(code));
   });
 
+  test("passes with dates that tell no time, and may ask what a date is", async () => {
+    const code: Code = async (ctx) => {
+      class Day extends Date {}
+      const [date, day] = [new Date(5), new Day(2024, 0, 1)];
+      Object.assign(new Date(6), { constructor: Day });
+      const isDate = [date instanceof Date, day instanceof Date, date.constructor === Date, day.constructor === Day];
+      return ctx.scheduleActivity("A", { isDate, at: new (date.constructor as DateConstructor)(7) });
+    };
+    const history = await recorded(code);
+
+    expect(history[1]).toMatchObject({ input: expect.stringContaining("[true,true,true,true]") });
+    await assertDeterministic(history, codeOf(code));
+  });
+
+  test("may write to a console that notes the time", async () => {
+    using written = vi.spyOn(console, "info").mockImplementation(() => void Date.now());
+    const code: Code = async (ctx) => {
+      console.info("before");
+      await ctx.scheduleActivity("A");
+      console.info("after");
+    };
+    const history = await recorded(code, [[completed(2, 1)]]);
+    written.mockClear();
+
+    await assertDeterministic(history, codeOf(code));
+    expect(written).toHaveBeenCalledWith("after");
+  });
+
   test.each(histories.filter(({ file }) => !file.startsWith("boom")))(
     "is what the original recorded: $file",
     async ({ events }) => {
@@ -56,7 +85,7 @@ describe("deterministic code", () => {
     }
   });
 
-  test("is replayed whole, and to the end of every turn, or of two hundred", async () => {
+  test("is replayed whole, and to the end of every turn, of two hundred, or of fewer if the history is long", async () => {
     let runs = 0;
     const counted = (steps: number): Code =>
       chain(steps, (ctx, n) => {
@@ -65,6 +94,7 @@ describe("deterministic code", () => {
       });
     const short = await recorded(counted(5), answers(5));
     const long = await recorded(counted(500), answers(500));
+    const longer = await recorded(counted(2_500), answers(2_500));
 
     runs = 0;
     await assertDeterministic(short, codeOf(counted(5)));
@@ -72,6 +102,9 @@ describe("deterministic code", () => {
     runs = 0;
     await assertDeterministic(long, codeOf(counted(500)));
     expect(runs).toBe(3 + 200);
+    runs = 0;
+    await assertDeterministic(longer, codeOf(counted(2_500)));
+    expect(runs).toBe(3 + 79);
   });
 });
 
@@ -86,6 +119,8 @@ describe("code that looks at what no history records", () => {
     ["crypto.randomUUID", "ctx.newGuid", () => randomUUID()],
     ["crypto.getRandomValues", "ctx.newGuid", () => [...crypto.getRandomValues(new Uint32Array(2))]],
     ["crypto.randomBytes", "ctx.newGuid", () => nodeCrypto.randomBytes(8).toString("hex")],
+    ["crypto.randomInt", "ctx.newGuid", () => nodeCrypto.randomInt(1_000_000_000)],
+    ["crypto.randomFillSync", "ctx.newGuid", () => nodeCrypto.randomFillSync(Buffer.alloc(8)).toString("hex")],
   ])("is found with certainty: %s, instead of %s, in %s", async (what, instead, look) => {
     const decides: Code = async (ctx) => ctx.scheduleActivity("A", look());
     const looksOnly: Code = async (ctx) => {
@@ -162,12 +197,16 @@ describe("the other world", () => {
   const places: readonly [object, string][] = [
     [globalThis, "Date"],
     [Date, "now"],
+    [Date.prototype, "constructor"],
     [performance, "now"],
+    [console, "log"],
     [Math, "random"],
     [crypto, "randomUUID"],
     [crypto, "getRandomValues"],
     [nodeCrypto, "randomUUID"],
     [nodeCrypto, "randomBytes"],
+    [nodeCrypto, "randomInt"],
+    [nodeCrypto, "randomFillSync"],
   ];
   const real = () => places.map(([owner, key]) => Object.getOwnPropertyDescriptor(owner, key));
 
@@ -190,14 +229,56 @@ describe("the other world", () => {
     expect((await import("node:crypto")).randomUUID).toBe(imported);
   });
 
+  describe("leaves fake timers alone", () => {
+    /** A visit that has come to the replayed code. */
+    const underWay = async (history: readonly Event[]): Promise<{ readonly visit: Promise<void> }> => {
+      let visit = Promise.resolve();
+      await new Promise<void>((begun) => {
+        const code: Code = async (ctx, input) => {
+          begun();
+          return fine(ctx, input);
+        };
+        visit = assertDeterministic(history, codeOf(code));
+      });
+      return { visit };
+    };
+
+    test("that begin meanwhile", async () => {
+      const [before, history] = [real(), await recorded(fine, answers(20))];
+      const { visit } = await underWay(history);
+
+      vi.useFakeTimers({ now: 1_000 });
+      await visit;
+      const seen = [Date.now(), Date.parse(new Date().toISOString())];
+      vi.useRealTimers();
+
+      expect(seen).toEqual([1_000, 1_000]);
+      expect(real()).toEqual(before);
+    });
+
+    test("that end meanwhile", async () => {
+      const [before, history] = [real(), await recorded(fine, answers(20))];
+      vi.useFakeTimers({ now: 1_000 });
+      const { visit } = await underWay(history);
+
+      vi.useRealTimers();
+      await visit;
+
+      expect(Date.now()).toBeGreaterThan(1_000_000);
+      expect(real()).toEqual(before);
+    });
+  });
+
   test("is nobody else's: whoever is not replayed sees the real one", async () => {
     const history = await recorded(fine, answers(20));
     const begin = Date.now();
+    const RealDate = Date;
     const seen: number[] = [];
     let isOver = false;
     const bystander = async (): Promise<void> => {
       while (!isOver) {
         seen.push(Date.now() - begin, Date.parse(new Date().toISOString()) - begin);
+        expect([Date, new Date(0).constructor]).toEqual([RealDate, RealDate]);
         await new Promise((resolve) => setImmediate(resolve));
       }
     };
@@ -253,7 +334,7 @@ onEveryStore((store) => {
       expect(error).toMatchObject({
         code: "DUROXIDE_REPLAY_DIVERGED",
         divergences: [
-          { instanceId: "w1", executionId: 1, eventId: 4, recorded: 'ExternalSubscribed(name="go")' },
+          { instanceId: "w1", executionId: 1, eventId: 4, recorded: 'records ExternalSubscribed(name="go")' },
           { instanceId: "w2", executionId: 1, eventId: 4, decided: 'decides ExternalSubscribed(name="stop")' },
         ],
       });

@@ -55,8 +55,8 @@ describe("an exported history", () => {
 
 describe("what is no history", () => {
   test.each<[string, string, string, string]>([
-    ["nothing", "", "DUROXIDE_INVALID_HISTORY", "the history is empty"],
-    ["an empty array", "[]", "DUROXIDE_INVALID_HISTORY", "the history is empty"],
+    ["nothing", "", "DUROXIDE_INVALID_HISTORY", "The history is empty"],
+    ["an empty array", "[]", "DUROXIDE_INVALID_HISTORY", "The history is empty"],
     ["a line that is no JSON", `${lines[0]}\n{`, "DUROXIDE_CODEC", "line 2: event: not JSON"],
     [
       "a line that is no event",
@@ -71,6 +71,12 @@ describe("what is no history", () => {
       "element 2: event: expected an object, got number",
     ],
     ["an array that does not end", `[${lines[0]}`, "DUROXIDE_CODEC", "history: not JSON"],
+    [
+      "an element that is nested too deep",
+      `[${lines[0]},${"[".repeat(100_000)}${"]".repeat(100_000)}]`,
+      "DUROXIDE_CODEC",
+      "element 2: ",
+    ],
     [
       "an event of a newer version",
       lines[0]!.replace("OrchestrationStarted", "Suspended"),

@@ -256,6 +256,18 @@ onEveryStore((store) => {
       ["executions with a gap", [went(1), ran(3)], {}, "execution 3 stands where 2 is expected"],
       ["executions of two instances", [went(1), ran(2, "y")], {}, "a history of instance 'y' is among its executions"],
       ["an execution between two", [went(1)], {}, "execution 1 has continued as new; give execution 2, too"],
+      [
+        "executions of two lives",
+        [went(1), ran(2)],
+        {},
+        "execution 2 does not begin with the input that execution 1 continued with",
+      ],
+      [
+        "values that are no entries",
+        [ran(2)],
+        { kv: new Map([["a", 5]]) as never },
+        "key 'a': in a Map, an entry { value, lastUpdatedAtMs } is expected",
+      ],
       ["executions after the last", [ran(1), ran(2)], {}, "execution 1 has not continued as new, but others follow it"],
       ["values for what is complete", [ran(1)], { kv: { a: 1 } }, "option 'kv' is for the last execution alone"],
     ])("histories that do not belong together leave nothing behind: %s", async (_, histories, options, message) => {

@@ -83,6 +83,21 @@ describe("code that decides something else", () => {
       'event 2: history records ActivityScheduled(name="A", input="null"), but the code now decides nothing.',
     ],
     [
+      "to throw, with decisions left over",
+      then((ctx) => void ctx.scheduleActivity("A")),
+      async () => Promise.reject(new Error("oops")),
+      'event 2: history records ActivityScheduled(name="A", input="null"), but the code now fails with \'oops\'.',
+    ],
+    [
+      "to throw, where it waited",
+      wait,
+      then(
+        (ctx) => void ctx.waitForEvent("next"),
+        async () => Promise.reject(new Error("oops")),
+      ),
+      "event 3: history records that the code waits, but the code now fails with 'oops'.",
+    ],
+    [
       "to return, where it waited",
       wait,
       async (ctx) => void ctx.waitForEvent("next"),
@@ -234,7 +249,7 @@ describe("code that decides something else", () => {
           instanceId: "test-instance",
           executionId: 1,
           eventId: 2,
-          recorded: 'ActivityScheduled(name="A", input="null")',
+          recorded: 'records ActivityScheduled(name="A", input="null")',
           decided: 'decides ActivityScheduled(name="B", input="null")',
           remedy: null,
         },

@@ -148,6 +148,18 @@ describe("code that fits its history", () => {
     );
   });
 
+  test.each<[string, unknown]>([
+    ["a value", new Map([["count", 7]])],
+    ["nothing", new Map([["count", null]])],
+    ["a time that is none", new Map([["count", { value: "7", lastUpdatedAtMs: Number.NaN }]])],
+    ["a key that is none", new Map([[1, { value: "7", lastUpdatedAtMs: 0 }]])],
+  ])("is not told of values by a map with %s for an entry", async (_, kv) => {
+    await expect(replayed(await recorded(async () => 1), async () => 1, { kv: kv as never })).rejects.toMatchObject({
+      code: "DUROXIDE_INVALID_INPUT",
+      message: expect.stringContaining("in a Map, an entry { value, lastUpdatedAtMs } is expected"),
+    });
+  });
+
   test.each(histories.filter(({ file }) => !file.startsWith("boom")))(
     "is found in what the original recorded: $file",
     async ({ events }) => {

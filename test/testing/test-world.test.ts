@@ -42,6 +42,40 @@ onEveryStore((store) => {
       await expect(world.run(waits, { instanceId: "w" })).rejects.toThrow("Running: 'w' waits for event 'go'.");
     });
 
+    test("names what waits for its first turn, and whether anybody could take it", async () => {
+      await using world = await store.world();
+      await world.start({ orchestrations: [] });
+      await expect(world.run(waits, { instanceId: "i" })).rejects.toThrow(
+        /settles it\. 'i' is pending: no runtime here has orchestration 'Waits'\.$/,
+      );
+
+      await world.start({ orchestrations: [waits], orchestrationConcurrency: 0 });
+      await world.client.start(waits, { instanceId: "j", version: "2.0.0" });
+      await expect(world.settle(new Promise(() => {}))).rejects.toThrow(
+        /'i' is pending: orchestration 'Waits' is registered, but .* 'j' is pending: no runtime here has orchestration 'Waits' 2\.0\.0\.$/,
+      );
+    });
+
+    test("tells a crash point that was not reached", async () => {
+      await using world = await store.world();
+      const charged = mockActivity(charge, () => "paid");
+      const runtime = await world.start({ orchestrations: [checkout], activities: [charged] });
+      const misspelled = runtime.crashAt("before-activity-commit", { activity: "Chrge" });
+      const tooMany = runtime.crashAt("before-activity", { activity: "Charge", instanceId: "o", nth: 3 });
+      await world.client.start(checkout, { instanceId: "o", input: 1 });
+
+      await expect(world.settle(misspelled)).rejects.toThrow(
+        "The crash point 'before-activity-commit' (activity 'Chrge', which this runtime does not have) was not reached. No instance is running.",
+      );
+      await expect(world.settle(tooMany)).rejects.toThrow(
+        "The crash point 'before-activity' (activity 'Charge'; instance 'o'; nth: 3) was not reached.",
+      );
+      await runtime.restart();
+      await expect(world.settle(tooMany)).rejects.toThrow(
+        "was not reached, and no longer can be: its runtime has died",
+      );
+    });
+
     test.each(CRASH_POINTS)(
       "survives a crash %s: the activity runs again only where its outcome was lost",
       async (point) => {
@@ -98,6 +132,14 @@ describe("virtual time", () => {
     await world.start({ orchestrations: [impatient], activities: [hangs] });
 
     expect(await world.run(impatient)).toBe("late");
+  });
+
+  test("tells that the world has ended before what it was to settle", async () => {
+    const settle = async (): Promise<void> => {
+      await using world = await TestWorld.open();
+      return world.settle(new Promise<void>(() => {})); // No await: the world ends first.
+    };
+    await expect(settle()).rejects.toThrow("This world has ended: await the promise before it does.");
   });
 
   test("tells that nobody is there who could do the work", async () => {

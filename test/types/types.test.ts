@@ -37,6 +37,40 @@ test("every expectation of a type test fails where the type is another", async (
   expect(errors).toEqual(expected);
 });
 
+test("a call that fits no form is explained by the typed one, at the argument that is wrong", async () => {
+  const folder = mkdtempSync(join(ROOT, ".docs-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  writeFileSync(
+    join(folder, "tsconfig.json"),
+    JSON.stringify({ extends: "../test/types/tsconfig.json", include: ["*.ts"] }),
+  );
+  const calls = [
+    [
+      "ctx.scheduleActivity(charge, 1);",
+      "'number' is not assignable to parameter of type '{ readonly amount: number; }'",
+    ],
+    [
+      "ctx.scheduleActivity(charge, { amount: 1 }, { retry: { maxAttemps: 3 } });",
+      "Did you mean to write 'maxAttempts'?",
+    ],
+    ["ctx.scheduleSubOrchestration(child, 1);", "'number' is not assignable to parameter of type 'string'"],
+    ["client.start(child, { input: 1 });", "'number' is not assignable to type 'string'"],
+    ['client.start(child, { inptu: "x" });', "Did you mean to write 'input'?"],
+    ["client.getHandle(child, 5);", "'number' is not assignable to parameter of type 'string'"],
+  ] as const;
+  const preamble = [
+    'import type { ActivityDefinition, Client, OrchestrationContext, OrchestrationDefinition } from "duroxide-ts";',
+    "declare const ctx: OrchestrationContext;",
+    "declare const client: Client;",
+    "declare const charge: ActivityDefinition<{ readonly amount: number }, string>;",
+    "declare const child: OrchestrationDefinition<string, number>;",
+  ];
+  writeFileSync(join(folder, "calls.ts"), [...preamble, ...calls.map(([call]) => call)].join("\n"));
+
+  const said = (await compile(folder)).split(/^(?=\S)/m);
+  expect(said).toEqual(calls.map(([, message]) => expect.stringContaining(message)));
+});
+
 /** What the compiler says: nothing, if all is well. */
 async function compile(folder: string): Promise<string> {
   return run(process.execPath, [TSC, "--pretty", "false", "-p", folder]).then(

@@ -1,6 +1,8 @@
 // providers/sqlite/driver-errors.ts — what the library throws, in the words of the contract.
 
+import { statSync } from "node:fs";
 import { messageOf, ProviderError, type ProviderErrorKind } from "../../errors.js";
+import { isFileUri } from "./options.js";
 
 /** SQLite's primary result codes, https://sqlite.org/rescode.html. */
 const SQL_ERROR = 1;
@@ -32,7 +34,7 @@ export function isConstraintViolation(error: unknown): boolean {
 export function toProviderError(operation: string, file: string, error: unknown): unknown {
   const code = primaryCode(error);
   if (code === null) return error;
-  const { kind, message } = describe(code, `'${file}'`);
+  const { kind, message } = code === CANNOT_OPEN ? cannotOpen(file) : describe(code, `'${file}'`);
   return new ProviderError(kind, operation, `${message} (${messageOf(error)})`, { cause: error });
 }
 
@@ -41,7 +43,27 @@ export function busyError(operation: string, file: string, waitedMs: number): Pr
   return new ProviderError("transient", operation, `${message}. Nothing was changed; try again later`);
 }
 
-function describe(code: number, file: string): { readonly kind: ProviderErrorKind; readonly message: string } {
+interface Described {
+  readonly kind: ProviderErrorKind;
+  readonly message: string;
+}
+
+function cannotOpen(file: string): Described {
+  const what = `cannot open '${file}'`;
+  if (isDirectory(file)) return { kind: "invalid", message: `${what}: it is a directory. Name a file in it` };
+  if (isFileUri(file)) return { kind: "invalid", message: `${what}: it looks like a URL. Pass a path` };
+  return { kind: "invalid", message: `${what}. Its directory must exist and be writable` };
+}
+
+function isDirectory(file: string): boolean {
+  try {
+    return statSync(file).isDirectory();
+  } catch {
+    return false; // It is not there, or nobody may look.
+  }
+}
+
+function describe(code: number, file: string): Described {
   switch (code) {
     case BUSY:
     case LOCKED:
@@ -58,8 +80,6 @@ function describe(code: number, file: string): { readonly kind: ProviderErrorKin
       return { kind: "transient", message: "out of memory" };
     case READ_ONLY:
       return { kind: "invalid", message: `${file} is read-only. The file and its directory must be writable` };
-    case CANNOT_OPEN:
-      return { kind: "invalid", message: `cannot open ${file}. Its directory must exist and be writable` };
     case NOT_A_DATABASE:
       return { kind: "invalid", message: `${file} is not a SQLite database. Choose another file` };
     case CORRUPT:

@@ -1,6 +1,7 @@
 // providers/sqlite/options.ts — what a user may choose about a SQLite store.
 
 import { randomUUID } from "node:crypto";
+import { resolve } from "node:path";
 import { type Clock, systemClock } from "../../clock.js";
 import { InvalidOptionsError } from "../../errors.js";
 import { checkOptions, integerBetween, isClock, isFunction, oneOf } from "../../options.js";
@@ -58,11 +59,21 @@ const LONGEST_WAIT_MS = 3_600_000;
 /** Less does not hold the empty schema and a few turns. */
 const SMALLEST_DATABASE_BYTES = 1_048_576;
 
+/** `sqlite:app.db`, `postgres://…`; but not `C:\app.db`. */
+const URL_OF_A_STORE = /^[a-z][a-z\d+.-]+:/i;
+
 /** @throws InvalidOptionsError */
 export function resolveOptions(file: unknown, options: SqliteOptions | undefined): SqliteSettings {
   if (typeof file !== "string" || file === "") {
-    const what = file === "" ? "an empty text" : typeof file;
+    const what = file === "" ? "an empty text" : file instanceof URL ? "a URL; use fileURLToPath(url)" : typeof file;
     throw new InvalidOptionsError(`SqliteProvider.open: the file must be a path or ":memory:", not ${what}.`);
+  }
+  const [scheme] = URL_OF_A_STORE.exec(file) ?? [];
+  if (scheme !== undefined && !isFileUri(file)) {
+    // The rest is not shown: it may hold a password.
+    throw new InvalidOptionsError(
+      `SqliteProvider.open: '${scheme}…' looks like a URL. Pass a path, such as "./app.db"; a file that is really called so is "./${scheme}…".`,
+    );
   }
   checkOptions("SqliteProvider.open", options, {
     durability: oneOf("full", "process-crash"),
@@ -75,4 +86,14 @@ export function resolveOptions(file: unknown, options: SqliteOptions | undefined
   });
   const given = Object.entries(options ?? {}).filter(([, value]) => value !== undefined);
   return { ...SQLITE_DEFAULTS, ...Object.fromEntries(given) };
+}
+
+/** The whole path, so that messages tell which file is meant. What is no path stays as it is. */
+export function absolutePath(file: string): string {
+  return file === ":memory:" || isFileUri(file) ? file : resolve(file);
+}
+
+/** SQLite's own form of a URL, which some drivers understand. */
+export function isFileUri(file: string): boolean {
+  return /^file:/i.test(file);
 }

@@ -9,6 +9,7 @@
 //   P5. The attempt is counted by the statement that takes the row.
 //   P8. Events and work items are stored as the text of the shared codec.
 
+import { MisuseError } from "../../errors.js";
 import type { Event } from "../../history/event.js";
 import type { ActivityExecute, OrchestratorItem } from "../../history/work-item.js";
 import { isStartLike } from "../../history/work-item.js";
@@ -41,7 +42,7 @@ import { appendEvents, latestExecution, readEvents } from "./history.js";
 import { customStatus, hasBegun, instanceStats, instanceStatus, recordAppend } from "./instances.js";
 import { kvValue, kvValues } from "./kv.js";
 import { migrate } from "./migrations.js";
-import { resolveOptions, type SqliteOptions, type SqliteSettings } from "./options.js";
+import { absolutePath, resolveOptions, type SqliteOptions, type SqliteSettings } from "./options.js";
 import { abandonBatch, enqueueMessage, instanceMayBegin, nextMessageAt, renewLock } from "./orchestrator-queue.js";
 import { removeExpiredSessions, renewSessions } from "./sessions.js";
 import { type Effects, Transaction } from "./transaction.js";
@@ -91,6 +92,9 @@ export class SqliteProvider implements Provider {
   #waiting = 0;
 
   private constructor(database: Database, settings: SqliteSettings) {
+    if (!(database instanceof Database)) {
+      throw new MisuseError("new SqliteProvider: it must be opened first. Use await SqliteProvider.open(file).");
+    }
     const { clock, crossProcessPollMs } = settings;
     this.#database = database;
     this.#settings = settings;
@@ -123,7 +127,7 @@ export class SqliteProvider implements Provider {
    */
   static async open(file: string, options?: SqliteOptions): Promise<SqliteProvider> {
     const settings = resolveOptions(file, options);
-    const database = await Database.open(file, settings);
+    const database = await Database.open(absolutePath(file), settings);
     try {
       await migrate(database, settings.clock.now());
     } catch (error) {
