@@ -4,14 +4,26 @@ import { defineConfig } from "vitest/config";
 import { CatalogueReporter } from "./test/catalogue-reporter.js";
 import { mutantLoader } from "./test/provider-tests/mutants/mutant-loader.js";
 
+const IN_PROCESS = ["behaviours", "client", "engine", "history", "provider", "runtime"].map(
+  (folder) => `test/${folder}/**/*.test.ts`,
+);
+
 export default defineConfig({
   plugins: [mutantLoader()],
   resolve: { alias: entryPointsAsSources() },
   test: {
-    include: ["test/**/*.test.ts", "examples/testing/*.test.ts"],
     testTimeout: 30_000,
     pool: "forks",
     reporters: ["default", new CatalogueReporter()],
+    projects: [
+      // Worlds of their own that leave nothing behind: they share a process, which loads the sources once.
+      { extends: true, test: { name: "in-process", include: IN_PROCESS, isolate: false } },
+      // Programs, files, processes, whole packages: each file of tests has a process to itself.
+      {
+        extends: true,
+        test: { name: "apart", include: ["test/**/*.test.ts", "examples/testing/*.test.ts"], exclude: IN_PROCESS },
+      },
+    ],
     // Vitest leaves one core alone; with two cores that is half of them.
     maxWorkers: "100%",
   },
