@@ -71,6 +71,21 @@ async function twoRounds(): Promise<string[]> {
 }
 
 onEveryStore((store) => {
+  test("an instance that is imported where a runtime works already is not run anew", async () => {
+    await using there = await store.world();
+    await there.start({ orchestrations: [order], activities: [mockActivity(charge, () => "charged")] });
+    await there.client.start(order, { instanceId: "o", input: 12 });
+    await there.rest();
+    const history = await there.client.readHistory("o");
+
+    await using here = await store.world();
+    const charged = mockActivity(charge, () => "charged twice");
+    await here.start({ orchestrations: [order], activities: [charged] });
+    await Promise.allSettled([here.settle(importInstance(here.provider, [history]))]); // Who is first, is open.
+    await here.advance("1h");
+    expect(charged.calls).toEqual([]);
+  });
+
   describe("an instance that was half done", () => {
     test("is seen as it was", async () => {
       const histories = await halfAnOrder();
