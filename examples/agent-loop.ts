@@ -1,4 +1,4 @@
-// Agent loop — a language model that uses tools, in a loop that survives crashes and never pays for an answer twice.
+// Agent loop — a language model that uses tools, in a loop that survives crashes and never asks again for what is recorded.
 //
 //   npx tsx node_modules/duroxide-ts/examples/agent-loop.ts
 //   npm run example -- agent-loop   (in a checkout of the repository)

@@ -132,8 +132,8 @@ export type Fact =
   /** It ignored its signal for the grace period. Its slot goes on without it, and its outcome is ignored. */
   | { readonly type: "activity-detached"; readonly ref: ActivityRef; readonly graceMs: number }
   /**
-   * An orchestration here has scheduled an activity that this runtime has not registered, though it takes activities:
-   * another worker must have it. Told once for each name of an activity.
+   * An orchestration here has scheduled an activity that this runtime has not registered, though its options let it
+   * take activities: another worker must have it. Told once for each name of an activity.
    */
   | {
       readonly type: "unregistered-activity-scheduled";

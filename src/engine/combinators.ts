@@ -177,7 +177,8 @@ function isThenable(value: unknown): value is PromiseLike<unknown> {
 function keysOf(branches: Branches, what: string): string[] {
   const wrong = notBranches(branches);
   if (wrong !== null) {
-    const hint = `Put it in a list: ${what}([…]).`;
+    const isIterable = typeof branches === "object" && branches !== null && Symbol.iterator in branches;
+    const hint = isIterable ? `Spread it: ${what}([...it]).` : `Put it in a list: ${what}([…]).`;
     throw new InvalidInputError(`${what}: an array or an object of branches is expected, got ${wrong}. ${hint}`);
   }
   return Array.isArray(branches) ? branches.map((_, index) => String(index)) : Object.keys(branches);

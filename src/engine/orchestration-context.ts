@@ -15,7 +15,8 @@ export type Backoff =
 
 /**
  * How often and when the orchestration tries a failed activity again. Attempts and pauses stand in the history: after a
- * crash a retry goes on where it was. Only what the activity itself threw is tried again.
+ * crash a retry goes on where it was. Only what the activity itself threw is tried again, and a
+ * timeout if `retryOnTimeout` says so.
  *
  * @example
  * const patient: RetryPolicy = { maxAttempts: 10, backoff: { kind: "fixed", delay: "1m" }, timeout: "10s" };

@@ -150,7 +150,7 @@ export class ExecutionLedger {
     this.#isAmongArrivals = arrives;
   }
 
-  /** System calls are answered within the turn that asks: those answers did not arrive. */
+  /** System calls are, as a rule, answered within the turn that asks: those answers did not arrive. */
   #isArrival(event: Event): boolean {
     switch (event.type) {
       case "ActivityCompleted":

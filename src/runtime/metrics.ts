@@ -19,7 +19,7 @@ export interface MetricsSnapshot {
   readonly orchestrationApplicationErrors: number;
   readonly orchestrationInfrastructureErrors: number;
   readonly orchestrationConfigurationErrors: number;
-  /** Fetched too often. */
+  /** Fetched too often, or failed with an activity or a child that was, or of a history that cannot be read. */
   readonly orchestrationPoison: number;
   readonly orchestrationContinueAsNew: number;
   /** Messages that nobody could receive. */

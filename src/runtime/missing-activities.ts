@@ -2,7 +2,7 @@
 // often a registration that was forgotten, which would otherwise show only as an instance that waits.
 //
 //   M1. Told once for each name. Others may have what is missing here, so it is a hint and never a failure.
-//   M2. Silent where this runtime is not meant to run it: it takes no activities, or none of that tag.
+//   M2. Silent where this runtime is not meant to run it: its options take no activities, or none of that tag.
 
 import { unreachable } from "../errors.js";
 import type { ActivityExecute } from "../history/work-item.js";

@@ -24,11 +24,11 @@ export interface RuntimeOptions {
   readonly longPollTimeoutMs?: number;
   /** How long an instance stays ours without a sign of life. @default 5_000 */
   readonly orchestratorLockTimeoutMs?: number;
-  /** How long before its end an instance's lock is renewed, at the latest. @default 2_000 */
+  /** How long before its end an instance's lock is renewed. One not shorter than the lock is ignored. @default 2_000 */
   readonly orchestratorLockRenewalBufferMs?: number;
   /** How long an activity stays ours without a sign of life. @default 30_000 */
   readonly workerLockTimeoutMs?: number;
-  /** How long before its end an activity's lock is renewed, at the latest. @default 5_000 */
+  /** How long before its end an activity's lock is renewed. One not shorter than the lock is ignored. @default 5_000 */
   readonly workerLockRenewalBufferMs?: number;
   /** Fetches of the same work after which it is failed as poison, without being run again. @default 10 */
   readonly maxAttempts?: number;
@@ -43,7 +43,7 @@ export interface RuntimeOptions {
   readonly supportedReplayVersions?: { readonly min?: string; readonly max?: string };
   /** How long a session stays with a worker without a sign of life. @default 30_000 */
   readonly sessionLockTimeoutMs?: number;
-  /** How long before its end a session's lock is renewed, at the latest. @default 5_000 */
+  /** How long before its end a session's lock is renewed. One not shorter than the lock is ignored. @default 5_000 */
   readonly sessionLockRenewalBufferMs?: number;
   /** How long a session without activities stays with its worker. @default 300_000 */
   readonly sessionIdleTimeoutMs?: number;

@@ -98,7 +98,7 @@ export class Runtime implements AsyncDisposable {
   /**
    * Starts taking work. Resolves once the loops are running.
    *
-   * @throws DUROXIDE_INVALID_OPTIONS for an option that is unknown, misspelled or out of range, or a provider that is closed
+   * @throws DUROXIDE_INVALID_OPTIONS for an option that is unknown, misspelled or out of range, or a provider that says it is closed
    * @throws DUROXIDE_REGISTRATION for duplicates, bad versions, declarations without a function
    * @example
    * await using runtime = await Runtime.start({ provider, activities: [charge], workerConcurrency: 8 });

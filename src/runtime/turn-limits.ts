@@ -16,12 +16,6 @@ export function findBreach(outcome: TurnOutcome, limits: Limits): ErrorDetails |
   return message === null ? null : orchestrationFailed(message);
 }
 
-/** Whether a recorded failure reads like one that `findBreach` gave. */
-export function looksLikeBreach(details: ErrorDetails): boolean {
-  if (details.category === "configuration") return details.kind === "LimitExceeded";
-  return details.category === "application" && /exceeds limit \(\d+( bytes)?\)/.test(details.message);
-}
-
 function firstBreach(events: readonly Event[], breachOf: (event: Event) => string | null): string | null {
   for (const event of events) {
     const breach = breachOf(event);

@@ -2,9 +2,12 @@
 //
 //   I1. Every execution is committed as a runtime would have: what can be seen with a client is as it was.
 //   I2. What was outstanding is queued again, so activities may run twice, as after a crash. What stood in the queues of the
-//       other store is not in any history, and not here.
+//       other store is not in any history, and not here; nor is which call an open attempt of a retry policy belongs to, so
+//       that its idempotency key is another one.
 //   I3. Children are instances of their own. One that has ended tells its parent when both are here, whoever came first.
 
+import { randomUUID } from "node:crypto";
+import { systemClock } from "../clock.js";
 import { childInstance } from "../engine/action.js";
 import type { ActivityToStart, TimerToStart, TurnOutcome, TurnResult } from "../engine/turn.js";
 import { AlreadyExistsError, InvalidInputError } from "../errors.js";
@@ -15,6 +18,7 @@ import { checkOptions, isObject } from "../options.js";
 import type { Provider } from "../provider/provider.js";
 import { parentLinkOf } from "../runtime/execution-ledger.js";
 import { answerTo, type ParentRoute, routeToParent } from "../runtime/parent-route.js";
+import { answerSystemCalls } from "../runtime/system-answers.js";
 import { turnCommit } from "../runtime/turn-commit.js";
 import { checkedProvider } from "./checked-provider.js";
 import { eventsOf, type History } from "./exported-history.js";
@@ -116,10 +120,13 @@ function predecessor(events: Execution, kv: ReadonlyMap<string, KvEntry>): Execu
   return [{ ...first, executionId }, ...later.map((event, place) => ({ ...event, eventId: place + 2 }))];
 }
 
-/** I1 */
 /** What holds the place until the history is there: a runtime that is there against the rules must not run it anew. */
 const NOBODYS_ORCHESTRATION = "duroxide: an import in progress";
 
+/** An open system call is answered at once: where only orchestrations run, no worker would. */
+const SOURCES = { clock: systemClock, newId: randomUUID };
+
+/** I1 */
 async function commitAll(provider: Provider, executions: readonly Execution[]): Promise<void> {
   const { instanceId: instance } = startOf(executions[0]!);
   const start: OrchestratorItem = {
@@ -140,10 +147,10 @@ async function commitAll(provider: Provider, executions: readonly Execution[]): 
     const next = executions[place + 1];
     const outcome = outcomeOf(events, next === undefined ? null : startOf(next));
     const alsoSend = next === undefined ? await answersAmongFamily(provider, events) : [];
-    await provider.ackOrchestrationItem(
-      lockToken,
-      turnCommit({ ...identityOf(events), parent: null }, outcome, alsoSend),
-    );
+    const identity = identityOf(events);
+    const { activities, answers } = await answerSystemCalls({ provider, ...SOURCES }, identity, outcome.activities);
+    const commit = turnCommit({ ...identity, parent: null }, { ...outcome, activities }, [...alsoSend, ...answers]);
+    await provider.ackOrchestrationItem(lockToken, commit);
   }
 }
 

@@ -21,7 +21,7 @@ import type { Limits } from "../history/limits.js";
 import { natureOf } from "../history/nature.js";
 import { decodePayload } from "../history/payload.js";
 import { throughTurnGate } from "../runtime/turn-gate.js";
-import { findBreach, looksLikeBreach } from "../runtime/turn-limits.js";
+import { findBreach } from "../runtime/turn-limits.js";
 import { turnStarts } from "./turn-starts.js";
 import { waitInWords } from "./wait-words.js";
 
@@ -318,4 +318,14 @@ function resultOf(event: RecordedEnd["event"], events: number): Replayed {
     default:
       return unreachable(event);
   }
+}
+
+/** The words of `findBreach`. Limits may have been other ones when it was recorded, so that it cannot be asked again. */
+const BREACH =
+  /^(Custom status size|KV value for key '.*'|KV key count|Continue-as-new would carry over) .*exceeds limit \(\d+( bytes)?\)/s;
+
+/** Whether a recorded failure is one that the runtime gave for a broken limit. */
+function looksLikeBreach(details: ErrorDetails): boolean {
+  if (details.category === "configuration") return details.kind === "LimitExceeded";
+  return details.category === "application" && BREACH.test(details.message);
 }

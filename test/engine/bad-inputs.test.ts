@@ -112,7 +112,11 @@ describe("a call with an argument that cannot be", () => {
       "got a promise. Put it in a list: ctx.all([…])",
     ],
     ["all of a function", (ctx) => ctx.all((async () => 1) as never), "got a function. Put it in a list"],
-    ["race of a set", (ctx) => ctx.race(new Set([async () => 1]) as never), "got an iterable that is no array"],
+    [
+      "race of a set",
+      (ctx) => ctx.race(new Set([async () => 1]) as never),
+      "got an iterable that is no array. Spread it: ctx.race([...it]).",
+    ],
     ["race of null", (ctx) => ctx.race(null as never), "ctx.race: an array or an object"],
   ])("fails with a message and records nothing: %s", async (_, call, message) => {
     const outcome = await new DoubtedDriver({

@@ -2,7 +2,8 @@
 
 import { describe, expect, test } from "vitest";
 import { activity, orchestration } from "../../src/define.js";
-import type { Event } from "../../src/history/event.js";
+import { GET_KV_VALUE } from "../../src/engine/system-calls.js";
+import type { Event, EventPayload } from "../../src/history/event.js";
 import { exportHistory, type History } from "../../src/testing/exported-history.js";
 import { type ImportOptions, importInstance } from "../../src/testing/import-instance.js";
 import { type MockedActivity, mockActivity } from "../../src/testing/mock-activity.js";
@@ -71,6 +72,16 @@ async function twoRounds(): Promise<string[]> {
 }
 
 onEveryStore((store) => {
+  test("a read of another instance's value that was open goes on where only orchestrations run", async () => {
+    const reads = orchestration("TestOrch", async (ctx) => ctx.readKv<string>("other", "key"));
+    const open = historyOf(started, scheduledRead("other", "key"));
+    await using here = await store.world();
+    await importInstance(here.provider, [open]);
+    await here.start({ orchestrations: [reads] });
+
+    expect(await here.settle(here.client.getHandle(reads, open[0]!.instanceId).result())).toBeNull();
+  });
+
   test("an instance that is imported where a runtime works already is not run anew", async () => {
     await using there = await store.world();
     await there.start({ orchestrations: [order], activities: [mockActivity(charge, () => "charged")] });
@@ -306,3 +317,8 @@ onEveryStore((store) => {
     });
   });
 });
+
+/** As the engine records a read of another instance's value. */
+function scheduledRead(instance: string, key: string): EventPayload {
+  return scheduled(GET_KV_VALUE, JSON.stringify({ instance_id: instance, key }));
+}

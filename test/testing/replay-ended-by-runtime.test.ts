@@ -128,6 +128,14 @@ describe("an execution that the runtime ended", () => {
       });
     });
 
+    test("that only code of its own speaks of: its end is compared as any other", async () => {
+      const history = await recorded(async () => {
+        throw new Error("cart of 11 exceeds limit (10)");
+      });
+
+      await expect(replayed(history, async () => "ok")).rejects.toThrow("but the code now ends with");
+    });
+
     test("that it did not break then", async () => {
       const code: Code = async (ctx) => {
         ctx.setCustomStatus("x");
