@@ -1,7 +1,7 @@
 // engine/matching.ts — whether what the code asks for now is what history says it asked for then.
 //
 //   M1. Requests match in order, kind by kind; a mismatch names both sides and the event id.
-//   M2. Not compared: fire times (history's stays), the status text, timestamps, requested versions.
+//   M2. Not compared: fire times (history's stays), the status text, timestamps, requested versions, what is retried.
 
 import type { Event, EventPayload } from "../history/event.js";
 import { type Action, AUTO_CHILD_PREFIX } from "./action.js";
