@@ -57,7 +57,7 @@ function outcomes(root: string, modules: readonly TestModule[]): Map<string, boo
 }
 
 /** Of the files that ran, and of files that do not exist. A whole run runs them all. */
-function notShown(root: string, catalogue: Catalogue, passed: ReadonlyMap<string, boolean>): string[] {
+export function notShown(root: string, catalogue: Catalogue, passed: ReadonlyMap<string, boolean>): string[] {
   const ran = new Set([...passed.keys()].map(fileOf));
   const isDue = (file: string): boolean => ran.has(file) || !existsSync(join(root, file));
   const promised = new Set(Object.values(catalogue).flatMap((titles) => (typeof titles === "string" ? [] : titles)));

@@ -4,7 +4,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
-import { readCatalogue } from "./catalogue-reporter.js";
+import { notShown, readCatalogue } from "./catalogue-reporter.js";
 
 interface Area {
   readonly letter: string;
@@ -165,6 +165,28 @@ describe("the catalogue of behaviours", () => {
 
   test("is told in docs/behaviours.md", async () => {
     await expect(page()).toMatchFileSnapshot("../docs/behaviours.md");
+  });
+});
+
+describe("a title that is promised", () => {
+  const root = fileURLToPath(new URL("..", import.meta.url));
+  const here = "test/catalogue.test.ts > a title that is promised";
+  const promise = (title: string) => ({ "some::behaviour": [title], "another::one": "left out, with a reason" });
+
+  test("is shown where it ran and passed", () => {
+    expect(notShown(root, promise(here), new Map([[here, true]]))).toEqual([]);
+  });
+
+  test.each([
+    ["did not pass", here, new Map([[here, false]])],
+    ["did not run though its file did", here, new Map([["test/catalogue.test.ts > another", true]])],
+    ["stands in a file that is not there", "test/gone.test.ts > gone", new Map()],
+  ])("is missed where it %s", (_why, title, passed) => {
+    expect(notShown(root, promise(title), passed)).toEqual([title]);
+  });
+
+  test("is nobody's business in a run of other files", () => {
+    expect(notShown(root, promise(here), new Map([["test/clock.test.ts > another", true]]))).toEqual([]);
   });
 });
 
