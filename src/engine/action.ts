@@ -2,6 +2,7 @@
 
 import { unreachable } from "../errors.js";
 import type { Event, EventPayload } from "../history/event.js";
+import { natureOf } from "../history/nature.js";
 
 export type Action =
   | {
@@ -91,19 +92,5 @@ export function childInstance(parent: string, recorded: string): string {
 
 /** Whether an event records a decision of orchestration code, so that an action must match it. */
 export function isDecision(event: Event): boolean {
-  switch (event.type) {
-    case "ActivityScheduled":
-    case "TimerCreated":
-    case "ExternalSubscribed":
-    case "ExternalSubscribedPersistent":
-    case "SubOrchestrationScheduled":
-    case "OrchestrationChained":
-    case "CustomStatusUpdated":
-    case "KeyValueSet":
-    case "KeyValueCleared":
-    case "KeyValuesCleared":
-      return true;
-    default:
-      return false;
-  }
+  return natureOf(event) === "decision";
 }

@@ -4,10 +4,9 @@
 //   M1. Told once for each name. Others may have what is missing here, so it is a hint and never a failure.
 //   M2. Silent where this runtime is not meant to run it: its options take no activities, or none of that tag.
 
-import { unreachable } from "../errors.js";
 import type { ActivityExecute } from "../history/work-item.js";
 import type { Fact, OrchestrationRef } from "../observer.js";
-import type { TagFilter } from "../provider/provider.js";
+import { letsThrough } from "../provider/kit/tag-filter.js";
 import type { RuntimeServices } from "./services.js";
 
 /** Names beyond these are made up as the program runs, and no longer worth a word. */
@@ -27,28 +26,11 @@ export class MissingActivities {
     if (options.workerConcurrency === 0) return []; // M2
     const facts: Fact[] = [];
     for (const { name: activityName, tag } of scheduled) {
-      if (registry.hasActivity(activityName) || !isServed(options.tagFilter, tag)) continue;
+      if (registry.hasActivity(activityName) || !letsThrough(options.tagFilter, tag)) continue;
       if (this.#told.has(activityName) || this.#told.size === MOST_NAMES) continue; // M1
       this.#told.add(activityName);
       facts.push({ type: "unregistered-activity-scheduled", ref, activityName });
     }
     return facts;
-  }
-}
-
-function isServed(filter: TagFilter, tag: string | undefined): boolean {
-  switch (filter.kind) {
-    case "any":
-      return true;
-    case "none":
-      return false;
-    case "default-only":
-      return tag === undefined;
-    case "tags":
-      return tag !== undefined && filter.tags.includes(tag);
-    case "default-and":
-      return tag === undefined || filter.tags.includes(tag);
-    default:
-      return unreachable(filter);
   }
 }

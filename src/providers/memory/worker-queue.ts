@@ -3,9 +3,9 @@
 //   W1. A row is handed out when it is visible, no live lock holds it, its tag is wanted and its session is open.
 //   W2. Removing a locked row takes the work away from whoever holds it: its token is then unknown.
 
-import { unreachable } from "../../errors.js";
 import type { ActivityExecute } from "../../history/work-item.js";
-import type { AbandonOptions, FetchWorkOptions, ScheduledId, TagFilter } from "../../provider/provider.js";
+import { letsThrough } from "../../provider/kit/tag-filter.js";
+import type { AbandonOptions, FetchWorkOptions, ScheduledId } from "../../provider/provider.js";
 import { Sessions } from "./sessions.js";
 
 export interface WorkRow {
@@ -60,7 +60,7 @@ export class WorkerQueue {
     for (const row of this.#rows) {
       const { tag, sessionId } = row.item;
       const isFree = row.visibleAt <= now && isUnlocked(row, now);
-      if (!isFree || !isWanted(tag, tagFilter)) continue; // W1
+      if (!isFree || !letsThrough(tagFilter, tag)) continue; // W1
       if (sessionId === undefined) return row;
       if (session !== undefined && this.sessions.isOpenTo(sessionId, session.ownerId, now)) return row; // W1
     }
@@ -115,23 +115,6 @@ export class WorkerQueue {
 
 function isUnlocked({ lock }: WorkRow, now: number): boolean {
   return lock === null || lock.lockedUntil <= now;
-}
-
-function isWanted(tag: string | undefined, filter: TagFilter): boolean {
-  switch (filter.kind) {
-    case "default-only":
-      return tag === undefined;
-    case "tags":
-      return tag !== undefined && filter.tags.includes(tag);
-    case "default-and":
-      return tag === undefined || filter.tags.includes(tag);
-    case "any":
-      return true;
-    case "none":
-      return false;
-    default:
-      return unreachable(filter);
-  }
 }
 
 function activityKey({ instance, executionId, id }: ScheduledId): string {

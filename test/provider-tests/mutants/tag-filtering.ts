@@ -35,8 +35,8 @@ export const TAG_FILTERING: readonly Mutant[] = [
     patches: [
       {
         file: "worker-queue.ts",
-        find: "return tag !== undefined && filter.tags.includes(tag);",
-        replace: "return filter.tags.some((wanted) => wanted.toLowerCase() === tag?.toLowerCase());",
+        find: "!letsThrough(tagFilter, tag)",
+        replace: "!letsThrough(JSON.parse(JSON.stringify(tagFilter).toLowerCase()), tag?.toLowerCase())",
       },
     ],
   },
