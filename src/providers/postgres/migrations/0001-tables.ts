@@ -1,0 +1,154 @@
+// providers/postgres/migrations/0001-tables.ts — the tables. Frozen: what must change, a later migration changes.
+//
+// Times are integer milliseconds of the application's clock. Text is compared byte by byte (COLLATE "C"). Events and work
+// items are text that no statement looks into.
+//
+// `schedule` has a row for every instance that has messages or a lock, and says when it can be claimed next. Everything
+// that concerns the queue of an instance happens under the lock of its row:
+//
+//   S1. Whoever sends a message, commits a turn, gives an instance back or deletes it locks the row first and looks then,
+//       in a later statement: it sees all that was committed before, and nobody commits beside it.
+//   S2. Rows of several instances are locked in the order of their ids, all of them before anything else is locked: rows of
+//       the schedule, then activities by id, then sessions by id. Nobody waits in a circle.
+//   S3. `ready_at` is never later than it should be. It may be earlier: a claim that finds no visible message puts it right.
+//
+// States of a row, and the ways out of each:
+//
+//   ready    `locked_until` is null, `ready_at` has come.         → locked, by a claim
+//   waiting  `locked_until` is null, `ready_at` is in the future. → ready, when that time has come, or by a message
+//   parked   `ready_at` is null: all its messages ran ahead of    → ready or waiting, by a start
+//            the start of the instance.
+//   locked   `lock_token` names the owner, `ready_at` is          → gone, ready or waiting by its ack; ready, when abandoned;
+//            `locked_until`.                                        held, when abandoned with a delay; locked by somebody
+//                                                                   else, once the time is over
+//   held     `lock_token` is null, `ready_at` is `locked_until`.  → locked, once the time is over
+//
+// An activity can be claimed from `ready_at` on: when it was enqueued, when the lock on it ends, when its delay is over. An
+// expired token stays on its row until the row is taken again, so that its worker may still give it back.
+
+export const tables = `
+CREATE TABLE {schema}.instances (
+  instance_id           text COLLATE "C" PRIMARY KEY,
+  orchestration_name    text NOT NULL,
+  orchestration_version text NOT NULL,
+  current_execution_id  bigint NOT NULL,
+  parent_instance_id    text COLLATE "C",
+  -- The lock token of the last turn, and the provider that committed it; null when something was appended since.
+  last_commit           text,
+  last_committer        text,
+  custom_status         text,
+  custom_status_version bigint NOT NULL DEFAULT 0,
+  created_at            bigint NOT NULL,
+  -- Among those of the same millisecond.
+  created_order         bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
+  updated_at            bigint NOT NULL
+) WITH (fillfactor = 80);
+CREATE INDEX instances_by_parent ON {schema}.instances (parent_instance_id) WHERE parent_instance_id IS NOT NULL;
+CREATE INDEX instances_by_age ON {schema}.instances (created_at, created_order);
+
+-- Independent of the instance's row: an execution may be known where the instance is not.
+CREATE TABLE {schema}.executions (
+  instance_id  text COLLATE "C" NOT NULL,
+  execution_id bigint NOT NULL,
+  status       text NOT NULL DEFAULT 'Running',
+  output       text,
+  started_at   bigint NOT NULL,
+  completed_at bigint,
+  pinned_major bigint,
+  pinned_minor bigint,
+  pinned_patch bigint,
+  PRIMARY KEY (instance_id, execution_id)
+) WITH (fillfactor = 80);
+
+-- Append-only.
+CREATE TABLE {schema}.history (
+  instance_id  text COLLATE "C" NOT NULL,
+  execution_id bigint NOT NULL,
+  event_id     bigint NOT NULL,
+  event_type   text NOT NULL,
+  event_data   text NOT NULL,
+  PRIMARY KEY (instance_id, execution_id, event_id)
+);
+
+CREATE TABLE {schema}.schedule (
+  instance_id  text COLLATE "C" PRIMARY KEY,
+  ready_at     bigint,
+  -- Among those of the same millisecond.
+  ready_order  bigint NOT NULL,
+  lock_token   text COLLATE "C",
+  locked_until bigint,
+  -- How often the messages of its next batch were handed out.
+  attempts     integer NOT NULL DEFAULT 0,
+  -- The messages that were handed out under the lock.
+  batch        bigint[]
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
+CREATE INDEX schedule_ready ON {schema}.schedule (ready_at, ready_order) WHERE ready_at IS NOT NULL;
+CREATE UNIQUE INDEX schedule_by_token ON {schema}.schedule (lock_token) WHERE lock_token IS NOT NULL;
+-- Steps are longer than batches: each message of a batch has a place of its own.
+CREATE SEQUENCE {schema}.schedule_order INCREMENT BY 1000;
+
+CREATE TABLE {schema}.messages (
+  id                 bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY,
+  instance_id        text COLLATE "C" NOT NULL,
+  -- When it was enqueued; for a timer, when it is to fire. Batches are ordered by it.
+  due_at             bigint NOT NULL,
+  -- Never before due_at.
+  visible_at         bigint NOT NULL,
+  kind               text NOT NULL CHECK (kind IN ('start', 'queue', 'timer', 'other')),
+  -- Of a start: whose child it is to be.
+  parent_instance_id text COLLATE "C",
+  timer_execution_id bigint,
+  timer_id           bigint,
+  work_item          text NOT NULL
+) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
+CREATE INDEX messages_by_instance ON {schema}.messages (instance_id, visible_at);
+CREATE INDEX messages_by_parent ON {schema}.messages (parent_instance_id) WHERE parent_instance_id IS NOT NULL;
+CREATE INDEX messages_timers ON {schema}.messages (instance_id, timer_execution_id, timer_id) WHERE timer_id IS NOT NULL;
+
+CREATE TABLE {schema}.activities (
+  id            bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY,
+  instance_id   text COLLATE "C" NOT NULL,
+  execution_id  bigint NOT NULL,
+  activity_id   bigint NOT NULL,
+  -- '' for work without a tag, '=' and the tag for other work: every kind of work is one stretch of the index.
+  tag           text COLLATE "C" NOT NULL,
+  session_id    text COLLATE "C",
+  ready_at      bigint NOT NULL,
+  lock_token    text COLLATE "C",
+  attempts      integer NOT NULL DEFAULT 0,
+  enqueued_at   bigint NOT NULL,
+  work_item     text NOT NULL
+) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
+CREATE INDEX activities_ready ON {schema}.activities (tag, ready_at, id);
+CREATE INDEX activities_by_token ON {schema}.activities (lock_token) WHERE lock_token IS NOT NULL;
+CREATE INDEX activities_by_instance ON {schema}.activities (instance_id, execution_id, activity_id);
+CREATE INDEX activities_by_session ON {schema}.activities (session_id) WHERE session_id IS NOT NULL;
+
+-- Global: a session is no part of an instance.
+CREATE TABLE {schema}.sessions (
+  session_id       text COLLATE "C" PRIMARY KEY,
+  owner_id         text COLLATE "C" NOT NULL,
+  locked_until     bigint NOT NULL,
+  last_activity_at bigint NOT NULL
+) WITH (fillfactor = 70);
+CREATE INDEX sessions_by_owner ON {schema}.sessions (owner_id);
+CREATE INDEX sessions_by_end ON {schema}.sessions (locked_until);
+
+-- The state at the end of the previous execution.
+CREATE TABLE {schema}.kv_store (
+  instance_id     text COLLATE "C" NOT NULL,
+  key             text COLLATE "C" NOT NULL,
+  value           text NOT NULL,
+  last_updated_at bigint NOT NULL,
+  PRIMARY KEY (instance_id, key)
+);
+
+-- What the running execution has changed since. A null value is a tombstone.
+CREATE TABLE {schema}.kv_delta (
+  instance_id     text COLLATE "C" NOT NULL,
+  key             text COLLATE "C" NOT NULL,
+  value           text,
+  last_updated_at bigint NOT NULL,
+  PRIMARY KEY (instance_id, key)
+);
+`;
