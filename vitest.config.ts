@@ -14,6 +14,7 @@ export default defineConfig({
   test: {
     testTimeout: 30_000,
     pool: "forks",
+    globalSetup: ["test/postgres/server.ts"],
     reporters: ["default", new CatalogueReporter()],
     projects: [
       // Worlds of their own that leave nothing behind: they share a process, which loads the sources once.

@@ -1,15 +1,27 @@
-// Runs the validation suite on a provider of this package: `npm run validate -- memory` or `npm run validate -- sqlite`.
+// Runs the validation suite on a provider of this package: `npm run validate -- memory|sqlite|postgres [category …]`.
+// PostgreSQL is the server that DUROXIDE_PG_URL names, or one that is started for the purpose.
 
 import { formatReport, validate } from "duroxide-ts/provider-tests";
-import { memoryStore, sqliteFileStore } from "../dist/provider-tests/own-stores.js";
+import { memoryStore, postgresStore, sqliteFileStore } from "../dist/provider-tests/own-stores.js";
+import { openPostgres } from "./postgres-server.mjs";
 
-const FACTORIES = { memory: memoryStore, sqlite: sqliteFileStore() };
+const FACTORIES = {
+  memory: () => memoryStore,
+  sqlite: () => sqliteFileStore(),
+  async postgres() {
+    const opened = await openPostgres();
+    if (opened.kind !== "missing") return postgresStore(opened.url);
+    process.stdout.write(`Validation of postgres skipped: ${opened.reason}.\n`);
+    process.exit(0);
+  },
+};
 
 const [store, ...categories] = process.argv.slice(2);
 if (store === undefined) refuse("name a store");
 if (!Object.hasOwn(FACTORIES, store)) refuse(`there is no store '${store}' here`);
+const factory = await FACTORIES[store]();
 const startedAt = performance.now();
-const report = await validate(FACTORIES[store], categories.length === 0 ? {} : { categories }).catch((error) => {
+const report = await validate(factory, categories.length === 0 ? {} : { categories }).catch((error) => {
   if (error.code === "DUROXIDE_INVALID_OPTIONS") refuse(error.message);
   throw error;
 });

@@ -11,6 +11,11 @@ export interface Clock {
   now(): number;
   /** Calls back once, no earlier than `delayMs` from now. */
   setTimer(delayMs: number, callback: () => void): Timer;
+  /**
+   * Time stands still until `work` settles; answers as it does. For stores that do real I/O, which call it by `holding`.
+   * Clocks of the real world do not have it.
+   */
+  holdWhile?<T>(work: Promise<T>): Promise<T>;
 }
 
 /** `setTimeout` fires at once for anything longer, so longer delays are cut into pieces. */
@@ -42,6 +47,25 @@ export const systemClock: Clock = {
     return { clear: () => clearTimeout(handle) };
   },
 };
+
+/**
+ * Answers as `work` does. A clock of tests stands still meanwhile, so that a call that takes real milliseconds takes no
+ * virtual time; any other clock goes on, and this is `work` itself.
+ *
+ * For each call of a driver that a provider makes, and for nothing that waits for time: that would wait for itself.
+ *
+ * @example
+ * class Database {
+ *   constructor(readonly clock: Clock, readonly driver: { query(sql: string): Promise<unknown[]> }) {}
+ *
+ *   query(sql: string): Promise<unknown[]> {
+ *     return holding(this.clock, this.driver.query(sql));
+ *   }
+ * }
+ */
+export function holding<T>(clock: Clock, work: Promise<T>): Promise<T> {
+  return clock.holdWhile?.(work) ?? work;
+}
 
 /** Resolves after `delayMs`, or as soon as `signal` aborts: the caller looks at the signal to tell which. */
 export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Promise<void> {

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { systemClock } from "../src/clock.js";
+import { holding, systemClock } from "../src/clock.js";
 
 describe("the system's clock", () => {
   afterEach(() => {
@@ -28,5 +28,10 @@ describe("the system's clock", () => {
     const later = Date.now() + 5_000;
     vi.spyOn(Date, "now").mockReturnValue(later);
     expect(systemClock.now()).toBeGreaterThanOrEqual(later - 1);
+  });
+
+  test("is held by nothing", () => {
+    const work = Promise.resolve("done");
+    expect(holding(systemClock, work)).toBe(work);
   });
 });

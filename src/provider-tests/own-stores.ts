@@ -1,10 +1,14 @@
 // provider-tests/own-stores.ts — the providers of this package, as the suite needs them: for our tests and our commands.
 
+import { randomUUID } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Provider } from "../provider/provider.js";
 import { MemoryProvider } from "../providers/memory/memory-provider.js";
+import { Connections } from "../providers/postgres/connections.js";
+import { type PostgresOptions, resolveOptions } from "../providers/postgres/options.js";
+import { PostgresProvider } from "../providers/postgres/postgres-provider.js";
 import { loadDriver, type SqliteConnection } from "../providers/sqlite/driver.js";
 import type { SqliteOptions } from "../providers/sqlite/options.js";
 import { SqliteProvider } from "../providers/sqlite/sqlite-provider.js";
@@ -49,6 +53,56 @@ export function sqliteFileStore(
 export const sqliteMemoryStore: ProviderFactory = {
   open: async ({ clock }) => ({ provider: await SqliteProvider.open(":memory:", { clock }) }),
 };
+
+/**
+ * A schema of its own for every store that is open at a time. Making one takes far longer than emptying it, so that what was
+ * closed is used again.
+ */
+export function postgresStore(url: string, options: PostgresOptions = {}): ProviderFactory {
+  const free: string[] = [];
+  const newSchema = (): string => `${TEST_SCHEMA_PREFIX}${randomUUID().replaceAll("-", "")}`;
+  let operator: Promise<Connections> | null = null;
+  const asOperator = async (schema: string, script: string, values?: readonly string[]): Promise<unknown> => {
+    operator ??= Connections.open(resolveOptions(url, { maxConnections: 1, idleTimeoutMs: 1_000 }));
+    const rows = await (await operator).query("test", script.replaceAll("{schema}", schema), values);
+    return rows[0];
+  };
+  return {
+    async open({ clock }) {
+      const schema = free.pop() ?? newSchema();
+      const tools = { ...options, schema, clock };
+      const open = (): Promise<Provider> => PostgresProvider.open(url, tools);
+      return {
+        provider: await open(),
+        openAnother: open,
+        async corruptHistory(instance) {
+          await asOperator(schema, "UPDATE {schema}.history SET event_data = '{' WHERE instance_id = $1", [instance]);
+        },
+        async corruptQueues(instance) {
+          await asOperator(schema, "UPDATE {schema}.messages SET work_item = '{' WHERE instance_id = $1", [instance]);
+          await asOperator(schema, "UPDATE {schema}.activities SET work_item = '{' WHERE instance_id = $1", [instance]);
+        },
+        async maxAttemptCount(instance) {
+          const row = await asOperator(schema, "SELECT attempts FROM {schema}.schedule WHERE instance_id = $1", [instance]);
+          return (row as { readonly attempts: number } | undefined)?.attempts ?? 0;
+        },
+        async close() {
+          await asOperator(schema, emptySchema);
+          free.push(schema);
+        },
+      };
+    },
+  };
+}
+
+/** What the schemas of tests are called, and nothing else is: whoever cleans up removes them. */
+export const TEST_SCHEMA_PREFIX = "duroxide_test_";
+
+const emptySchema = `
+  DELETE FROM {schema}.instances; DELETE FROM {schema}.executions; DELETE FROM {schema}.history;
+  DELETE FROM {schema}.schedule; DELETE FROM {schema}.messages; DELETE FROM {schema}.activities;
+  DELETE FROM {schema}.sessions; DELETE FROM {schema}.kv_store; DELETE FROM {schema}.kv_delta;
+`;
 
 const corruptEvents = "UPDATE duroxide_history SET event_data = '{' WHERE instance_id = ?";
 const corruptMessages = "UPDATE duroxide_orchestrator_queue SET work_item = '{' WHERE instance_id = ?";

@@ -1,7 +1,7 @@
 // duroxide-ts/provider — the contract and the kit, for authors of providers.
 
 export type { Clock, Timer } from "../clock.js";
-export { systemClock } from "../clock.js";
+export { holding, systemClock } from "../clock.js";
 export type { ProviderErrorKind } from "../errors.js";
 export { CodecError, ProviderError } from "../errors.js";
 export { decodeEvent, decodeWorkItem, encodeEvent, encodeWorkItem } from "../history/codec.js";
@@ -10,6 +10,7 @@ export type { Event, EventOf, EventPayload, EventType } from "../history/event.j
 export type * from "../history/work-item.js";
 export { isStartLike, targetInstance } from "../history/work-item.js";
 export type * from "./admin.js";
+export { Batcher, type BatcherOptions, type Outcome } from "./kit/batcher.js";
 export { completeAdmin, type HistoryReader } from "./kit/complete-admin.js";
 export { InstanceWatchers } from "./kit/instance-watchers.js";
 export { type ProviderOperation, ProviderWrapper } from "./kit/provider-wrapper.js";

@@ -6,7 +6,7 @@
 //       there, before anything else happens.
 //   M3. Burial: when the test is over, what still waits is told that the process is dead, so that nothing outlives it.
 
-import type { Clock, Timer } from "../clock.js";
+import { type Clock, holding, type Timer } from "../clock.js";
 import type { ActivityDefinition } from "../define.js";
 import { ProviderError } from "../errors.js";
 import type { ProviderAdmin } from "../provider/admin.js";
@@ -104,6 +104,11 @@ export class MortalClock implements Clock {
         timer.armed?.clear();
       },
     };
+  }
+
+  /** A call on its way to the store may arrive (M1): time waits for it, whoever has died. */
+  holdWhile<T>(work: Promise<T>): Promise<T> {
+    return holding(this.#clock, work);
   }
 
   /** M1 */

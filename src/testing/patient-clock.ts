@@ -24,6 +24,7 @@ export class PatientClock extends VirtualClock {
   readonly housekeeping: Clock = {
     now: () => this.now(),
     setTimer: (delayMs, callback) => super.setTimer(delayMs, callback),
+    holdWhile: (work) => this.holdWhile(work),
   };
   readonly #timersOfTheTest = new Map<Timer, number>();
   readonly #patienceMs: number;

@@ -5,17 +5,25 @@
 //   D3. A failed transaction has changed nothing.
 //   D4. While another process holds the lock, the event loop runs: the library waits for moments only, the rest of the
 //       waiting is asynchronous, and one of the waiting tries for all of them.
+//   D5. Once it is closing nobody is let in any more, and those who are in have one last try.
 
 import { type Clock, sleep } from "../../clock.js";
 import { ProviderError } from "../../errors.js";
 import { loadDriver, type SqliteConnection, type SqliteStatement, type SqlValue } from "./driver.js";
-import { busyError, isBusy, toProviderError } from "./driver-errors.js";
+import { busyError, closedError, isBusy, toProviderError } from "./driver-errors.js";
 import type { SqliteSettings } from "./options.js";
 
 /** How long the library itself may block the event loop for another process's lock: about the length of a commit. */
 const DRIVER_BUSY_TIMEOUT_MS = 20;
 const FIRST_PAUSE_MS = 5;
 const LONGEST_PAUSE_MS = 100;
+
+/** Why no transaction came about. Whoever wanted one is told in the words of its operation, by `explain`. */
+export class NoTransaction extends Error {
+  constructor(readonly reason: "busy" | "closed") {
+    super(`No transaction: ${reason}.`);
+  }
+}
 
 export class Database {
   readonly #connection: SqliteConnection;
@@ -25,6 +33,7 @@ export class Database {
   readonly #statements = new Map<string, SqliteStatement>();
   readonly #closing = new AbortController();
   #pause: Promise<void> | null = null;
+  #isClosed = false;
 
   private constructor(connection: SqliteConnection, file: string, { clock, busyTimeoutMs }: SqliteSettings) {
     this.#connection = connection;
@@ -44,10 +53,10 @@ export class Database {
     }
     const database = new Database(connection, file, settings);
     try {
-      await database.#whenFree("open", () => database.#configure(settings));
+      await database.#whenFree(() => database.#configure(settings));
     } catch (error) {
       database.close();
-      throw error;
+      throw database.explain("open", error);
     }
     return database;
   }
@@ -76,13 +85,44 @@ export class Database {
     this.#connection.exec(script);
   }
 
-  /** Runs `work` as one transaction, all or nothing. It may run again where another process got in between. */
-  write<T>(operation: string, work: (db: Database) => T): Promise<T> {
-    return this.#whenFree(operation, () => this.#transact("BEGIN IMMEDIATE", work)); // D1
+  /** How many rows this connection has inserted, updated and deleted, ever. */
+  totalChanges(): number {
+    return this.get<{ readonly changes: number }>("SELECT total_changes() AS changes")!.changes;
   }
 
-  read<T>(operation: string, work: (db: Database) => T): Promise<T> {
-    return this.#whenFree(operation, () => this.#transact("BEGIN", work)); // D2
+  /** Runs `work` as one transaction, all or nothing. It may run again where another process got in between. */
+  async write<T>(operation: string, work: (db: Database) => T): Promise<T> {
+    this.checkOpen(operation);
+    try {
+      return await this.writeForMany(work);
+    } catch (error) {
+      throw this.explain(operation, error);
+    }
+  }
+
+  /** As `write`, for calls that were let in before. Rejects with what `explain` explains to each of them. */
+  writeForMany<T>(work: (db: Database) => T): Promise<T> {
+    return this.#whenFree(() => this.#transact("BEGIN IMMEDIATE", work)); // D1
+  }
+
+  async read<T>(operation: string, work: (db: Database) => T): Promise<T> {
+    this.checkOpen(operation);
+    try {
+      return await this.#whenFree(() => this.#transact("BEGIN", work)); // D2
+    } catch (error) {
+      throw this.explain(operation, error);
+    }
+  }
+
+  /** @throws ProviderError "invalid" once it is closing. D5 */
+  checkOpen(operation: string): void {
+    if (this.#closing.signal.aborted) throw closedError(operation);
+  }
+
+  /** Why an operation failed, in the words of the contract. */
+  explain(operation: string, error: unknown): unknown {
+    if (!(error instanceof NoTransaction)) return toProviderError(operation, this.#file, error);
+    return error.reason === "busy" ? busyError(operation, this.#file, this.#busyTimeoutMs) : closedError(operation);
   }
 
   /** Differs from the last answer when another connection has committed in between. */
@@ -90,9 +130,15 @@ export class Database {
     return this.get<{ readonly data_version: number }>("PRAGMA data_version")!.data_version;
   }
 
-  close(): void {
-    if (this.#closing.signal.aborted) return;
+  /** Ends the waiting for other processes. D5 */
+  beginClosing(): void {
     this.#closing.abort();
+  }
+
+  close(): void {
+    if (this.#isClosed) return;
+    this.beginClosing();
+    this.#isClosed = true;
     this.#statements.clear();
     this.#connection.close();
   }
@@ -144,17 +190,18 @@ export class Database {
     }
   }
 
-  async #whenFree<T>(operation: string, attempt: () => T): Promise<T> {
+  async #whenFree<T>(attempt: () => T): Promise<T> {
     const deadline = this.#clock.now() + this.#busyTimeoutMs;
     for (let tries = 0; ; tries += 1) {
-      if (this.#closing.signal.aborted) throw closedError(operation);
+      if (this.#isClosed) throw new NoTransaction("closed");
       try {
         if (this.#pause === null) return attempt();
       } catch (error) {
-        if (!isBusy(error)) throw toProviderError(operation, this.#file, error);
+        if (!isBusy(error)) throw error;
       }
+      if (this.#closing.signal.aborted) throw new NoTransaction("closed"); // D5
       const leftMs = deadline - this.#clock.now();
-      if (leftMs <= 0) throw busyError(operation, this.#file, this.#busyTimeoutMs);
+      if (leftMs <= 0) throw new NoTransaction("busy");
       this.#pause ??= this.#sleep(Math.min(FIRST_PAUSE_MS * 2 ** tries, LONGEST_PAUSE_MS, leftMs));
       await this.#pause; // D4
     }
@@ -164,10 +211,6 @@ export class Database {
     await sleep(this.#clock, delayMs, this.#closing.signal);
     this.#pause = null;
   }
-}
-
-function closedError(operation: string): ProviderError {
-  return new ProviderError("invalid", operation, "the provider is closed. Open another one on the same file");
 }
 
 const PRAGMAS = `

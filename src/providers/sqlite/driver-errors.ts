@@ -26,6 +26,11 @@ export function isBusy(error: unknown): boolean {
   return code === BUSY || code === LOCKED || code === PROTOCOL;
 }
 
+/** Whether the library threw it: it may then have rolled back whatever transaction was open. */
+export function isDriverError(error: unknown): boolean {
+  return primaryCode(error) !== null;
+}
+
 export function isConstraintViolation(error: unknown): boolean {
   return primaryCode(error) === CONSTRAINT;
 }
@@ -41,6 +46,10 @@ export function toProviderError(operation: string, file: string, error: unknown)
 export function busyError(operation: string, file: string, waitedMs: number): ProviderError {
   const message = `the database '${file}' is locked by another process and was not free within ${waitedMs} ms`;
   return new ProviderError("transient", operation, `${message}. Nothing was changed; try again later`);
+}
+
+export function closedError(operation: string): ProviderError {
+  return new ProviderError("invalid", operation, "the provider is closed. Open another one on the same file");
 }
 
 interface Described {

@@ -1,9 +1,9 @@
-// providers/sqlite/sqlite-provider.ts — the contract on a SQLite file. Each method is one transaction on one connection.
+// providers/sqlite/sqlite-provider.ts — the contract on a SQLite file, over one connection.
 //
 // The operations themselves are functions over an open transaction, in the files beside this one. Here is what surrounds
-// them: begin and commit, then tell those who wait. Why the rules of the contract hold:
+// them: hand them to the group commit, then tell those who wait. Why the rules of the contract hold:
 //
-//   P1. One method, one transaction; what throws is rolled back.
+//   P1. A method is written whole or not at all, whoever shares its transaction; it resolves after the commit.
 //   P2. `Transaction.now` is the only time, read once under the write lock.
 //   P3. SQLite has one writer at a time, so a claim sees every other claim.
 //   P5. The attempt is counted by the statement that takes the row.
@@ -38,6 +38,7 @@ import { adminStore } from "./admin.js";
 import { ChangePoller } from "./change-poller.js";
 import { Database } from "./database.js";
 import { fetchOrchestration, mayHaveMessages } from "./fetch-orchestration.js";
+import { GroupCommit } from "./group-commit.js";
 import { appendEvents, latestExecution, readEvents } from "./history.js";
 import { customStatus, hasBegun, instanceStats, instanceStatus, recordAppend } from "./instances.js";
 import { kvValue, kvValues } from "./kv.js";
@@ -82,6 +83,7 @@ export class SqliteProvider implements Provider {
   readonly wake: WakeSource;
 
   readonly #database: Database;
+  readonly #writes: GroupCommit;
   readonly #settings: SqliteSettings;
   readonly #messages: WorkSignal;
   readonly #activities: WorkSignal;
@@ -97,6 +99,7 @@ export class SqliteProvider implements Provider {
     }
     const { clock, crossProcessPollMs } = settings;
     this.#database = database;
+    this.#writes = new GroupCommit(database, clock);
     this.#settings = settings;
     this.#messages = new WorkSignal(clock);
     this.#activities = new WorkSignal(clock);
@@ -137,11 +140,16 @@ export class SqliteProvider implements Provider {
     return new SqliteProvider(database, settings);
   }
 
-  /** Ends all waits: pending fetches resolve to null. Later calls reject. Closing twice does nothing. */
+  /**
+   * Ends all waits: pending fetches resolve to null, what another process keeps from being written rejects. Later calls
+   * reject. Closing twice does nothing.
+   */
   async close(): Promise<void> {
     this.#messages.close();
     this.#activities.close();
     this.#changes?.close();
+    this.#database.beginClosing();
+    await this.#writes.idle();
     this.#database.close();
   }
 
@@ -273,12 +281,11 @@ export class SqliteProvider implements Provider {
   // Transactions, and those who wait for them
 
   async #write<T>(operation: string, work: (tx: Transaction) => T): Promise<T> {
-    const { clock, newId } = this.#settings;
-    const { result, effects } = await this.#database.write(operation, (db) => {
-      const tx = new Transaction(db, clock.now(), newId);
+    const { result, effects } = await this.#writes.write(operation, (db, now) => {
+      const tx = new Transaction(db, now, this.#settings.newId);
       return { result: work(tx), effects: tx.effects };
     });
-    this.#announce(effects);
+    this.#announce(effects); // Only of those runs that were committed.
     return result;
   }
 

@@ -2,7 +2,7 @@
 
 import type { Database } from "./database.js";
 
-/** What a transaction made possible. Told to those who wait, once it is committed. */
+/** What an operation made possible. Told to those who wait, once it is committed. */
 export class Effects {
   /** How many messages, and how many activities, can be fetched that could not before. */
   readyMessages = 0;
@@ -23,6 +23,7 @@ export class Effects {
   }
 }
 
+/** One operation's view of the open transaction, which it may share with others. */
 export class Transaction {
   readonly effects = new Effects();
 

@@ -1,0 +1,225 @@
+// provider/kit/batcher.ts — gathers the calls that are pending at one moment, so that a store executes them as one.
+//
+//   B1. What is pending when the event loop comes round goes together, in the order of submission. Not earlier: a flush by
+//       microtask would starve timers. Not later: waiting for more costs more than it gathers.
+//   B2. Each call has its own outcome: a refused one does not touch its neighbours.
+//   B3. A batch that fails as a whole is run call by call where the fault may be one call's alone, so that only that one
+//       fails. What is transient fails all alike.
+//   B4. Calls with one key never share a batch, and one begins only when the one before it has ended. Others may overtake
+//       them. Nothing else changes the order in which calls begin.
+//   B5. Every call is answered: also when what it is run by is wrong.
+
+import { InvalidOptionsError, MisuseError, ProviderError } from "../../errors.js";
+import { checkOptions, integerBetween, isFunction } from "../../options.js";
+
+/**
+ * How one call of a batch ended.
+ *
+ * @example
+ * const outcomes: readonly Outcome<string>[] = [{ value: "written" }, { error: lockLost("ackWorkItem", "token-7") }];
+ */
+export type Outcome<R> = { readonly value: R } | { readonly error: unknown };
+
+/**
+ * How a `Batcher` gathers, and what it does with what it has gathered.
+ *
+ * @example
+ * const options: BatcherOptions<string, number> = {
+ *   run: (texts) => texts.map((text) => ({ value: text.length })),
+ *   maxCalls: 50,
+ *   keyOf: (text) => text,
+ * };
+ */
+export interface BatcherOptions<Call, R> {
+  /**
+   * Executes the calls as one; answers for each, in their order. A rejection means: none of them took effect, or nobody
+   * knows.
+   */
+  readonly run: (calls: readonly Call[]) => Promise<readonly Outcome<R>[]> | readonly Outcome<R>[];
+  /** @default 200 */
+  readonly maxCalls?: number;
+  /** How many batches may be on their way at once. @default 1 */
+  readonly maxInFlight?: number;
+  /** Sum of `sizeOf` in one batch; a single larger call goes alone. @default no limit */
+  readonly maxBytes?: number;
+  readonly sizeOf?: (call: Call) => number;
+  /** Calls with the same key never share a batch and run in the order in which they came. Null: no key. @default no keys */
+  readonly keyOf?: (call: Call) => string | null;
+  /**
+   * Whether, after a rejection of a batch of several, its calls are to be run one by one (the fault may be one call's
+   * alone). Not for what is transient. @default (error) => !(error instanceof ProviderError && error.retryable)
+   */
+  readonly runsSingly?: (error: unknown) => boolean;
+}
+
+interface Pending<Call, R> {
+  readonly call: Call;
+  readonly key: string | null;
+  readonly bytes: number;
+  readonly resolve: (value: R) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+const DEFAULTS = Object.freeze({
+  /** A few hundred calls share the price of a commit as well as thousands do, and the others wait less long. */
+  maxCalls: 200,
+  /** Whoever can execute several at once says so. */
+  maxInFlight: 1,
+  maxBytes: Number.POSITIVE_INFINITY,
+  sizeOf: () => 0,
+  keyOf: () => null,
+  runsSingly: (error: unknown) => !(error instanceof ProviderError && error.retryable),
+});
+
+const isPositive = integerBetween(1, Number.MAX_SAFE_INTEGER);
+
+// Captured at load, so that the fake timers of a test framework do not keep calls waiting.
+const immediate = setImmediate;
+
+/**
+ * Executes calls that are pending at one moment as one transaction or one round trip: hundreds of concurrent calls then
+ * cost one commit. Each caller waits for, and hears of, its own call only.
+ *
+ * @example
+ * const batcher = new Batcher<string, number>({
+ *   run: async (texts) => texts.map((text) => ({ value: text.length })), // one transaction, one commit
+ * });
+ * const [first, second] = await Promise.all([batcher.submit("one"), batcher.submit("three")]);
+ * report(first, second);
+ * await batcher.idle(); // before the store is closed
+ */
+export class Batcher<Call, R> {
+  readonly #options: Required<BatcherOptions<Call, R>>;
+  /** In the order of submission. */
+  #waiting: Pending<Call, R>[] = [];
+  #inFlight = 0;
+  readonly #keysInFlight = new Set<string>();
+  #isScheduled = false;
+  readonly #idleListeners: (() => void)[] = [];
+
+  /** @throws DUROXIDE_INVALID_OPTIONS */
+  constructor(options: BatcherOptions<Call, R>) {
+    checkBatcherOptions(options);
+    const given = Object.entries(options).filter(([, value]) => value !== undefined);
+    this.#options = { ...DEFAULTS, ...Object.fromEntries(given), run: options.run };
+  }
+
+  /** Resolves to the value of the call's outcome, once its batch has come back; rejects with its error. */
+  submit(call: Call): Promise<R> {
+    return new Promise((resolve, reject) => {
+      const { keyOf, sizeOf } = this.#options;
+      this.#waiting.push({ call, key: keyOf(call), bytes: sizeOf(call), resolve, reject });
+      this.#schedule();
+    });
+  }
+
+  /** Resolves when nothing is pending. */
+  idle(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#idleListeners.push(resolve);
+      this.#reportIdle();
+    });
+  }
+
+  /** After a batch has come back, too: whoever it answered may have more to ask, and joins. B1 */
+  #schedule(): void {
+    if (this.#isScheduled || this.#waiting.length === 0 || this.#inFlight >= this.#options.maxInFlight) return;
+    this.#isScheduled = true;
+    immediate(() => {
+      this.#isScheduled = false;
+      this.#flush();
+    });
+  }
+
+  #flush(): void {
+    while (this.#inFlight < this.#options.maxInFlight) {
+      const batch = this.#gather();
+      if (batch.length === 0) return;
+      this.#start(batch);
+    }
+  }
+
+  /** Takes what goes next: the oldest, as many as fit, but for those whose key somebody has (B4). */
+  #gather(): readonly Pending<Call, R>[] {
+    const { maxCalls, maxBytes } = this.#options;
+    const batch: Pending<Call, R>[] = [];
+    const left: Pending<Call, R>[] = [];
+    let bytes = 0;
+    let isFull = false;
+    for (const pending of this.#waiting) {
+      const isHeld = pending.key !== null && this.#keysInFlight.has(pending.key);
+      // What does not fit ends the batch, lest smaller ones overtake it for ever.
+      const fits = batch.length === 0 || (batch.length < maxCalls && bytes + pending.bytes <= maxBytes);
+      isFull ||= !isHeld && !fits;
+      if (isHeld || isFull) {
+        left.push(pending);
+        continue;
+      }
+      batch.push(pending);
+      bytes += pending.bytes;
+      if (pending.key !== null) this.#keysInFlight.add(pending.key);
+    }
+    this.#waiting = left;
+    return batch;
+  }
+
+  #start(batch: readonly Pending<Call, R>[]): void {
+    this.#inFlight += 1;
+    void this.#execute(batch)
+      .catch((bug: unknown) => rejectAll(batch, bug)) // B5
+      .finally(() => {
+        this.#inFlight -= 1;
+        for (const { key } of batch) if (key !== null) this.#keysInFlight.delete(key);
+        this.#schedule();
+        this.#reportIdle();
+      });
+  }
+
+  async #execute(batch: readonly Pending<Call, R>[]): Promise<void> {
+    let outcomes: readonly Outcome<R>[];
+    try {
+      outcomes = await this.#options.run(batch.map(({ call }) => call));
+    } catch (error) {
+      if (batch.length === 1 || !this.#options.runsSingly(error)) return rejectAll(batch, error);
+      for (const pending of batch) await this.#execute([pending]); // B3
+      return;
+    }
+    if (outcomes.length !== batch.length) throw wrongNumber(batch.length, outcomes.length);
+    for (const [place, pending] of batch.entries()) settle(pending, outcomes[place]!); // B2
+  }
+
+  #reportIdle(): void {
+    if (this.#inFlight > 0) return;
+    for (const listener of this.#idleListeners.splice(0)) listener();
+  }
+}
+
+function checkBatcherOptions<Call, R>(options: BatcherOptions<Call, R>): void {
+  checkOptions("Batcher", options, {
+    run: isFunction,
+    maxCalls: isPositive,
+    maxInFlight: isPositive,
+    maxBytes: isPositive,
+    sizeOf: isFunction,
+    keyOf: isFunction,
+    runsSingly: isFunction,
+  });
+  if (options?.run === undefined) throw new InvalidOptionsError("Batcher: option 'run' is missing.");
+  if (options.maxBytes !== undefined && options.sizeOf === undefined) {
+    throw new InvalidOptionsError("Batcher: 'maxBytes' says nothing without 'sizeOf'.");
+  }
+}
+
+function settle<Call, R>({ resolve, reject }: Pending<Call, R>, outcome: Outcome<R>): void {
+  if ("error" in outcome) reject(outcome.error);
+  else resolve(outcome.value);
+}
+
+function rejectAll<Call, R>(batch: readonly Pending<Call, R>[], error: unknown): void {
+  for (const { reject } of batch) reject(error);
+}
+
+/** They may all have taken effect, and nobody can tell which outcome is whose. */
+function wrongNumber(calls: number, outcomes: number): MisuseError {
+  return new MisuseError(`Batcher: 'run' was handed ${calls} calls and answered with ${outcomes} outcomes.`);
+}

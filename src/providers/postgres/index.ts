@@ -1,0 +1,12 @@
+// duroxide-ts/postgres — a store in PostgreSQL.
+
+export { type EntraPasswordOptions, entraPassword } from "./entra-password.js";
+export { migrations, type PostgresMigration } from "./migrate.js";
+export type {
+  PostgresConnection,
+  PostgresOptions,
+  PostgresPassword,
+  PostgresTls,
+  PostgresWakeUps,
+} from "./options.js";
+export { PostgresProvider } from "./postgres-provider.js";

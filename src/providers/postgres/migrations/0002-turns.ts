@@ -1,0 +1,605 @@
+// providers/postgres/migrations/0002-turns.ts — messages and turns: how they are sent, claimed, committed and given back.
+//
+// Every function takes many calls at once and answers for each of them; a call without a live lock is passed over, and
+// its neighbours go on. The rules S1 to S3 stand in `0001-tables.ts`. The settings of the planner are those of a function
+// that always goes by index, whatever the tables looked like when it was first called.
+
+export const turns = `
+-- Locks the schedule rows of these instances in the order of their ids (S2), makes those that are not there, and lets each
+-- be ready at its time at the latest (S3). A null time changes nothing but the lock.
+CREATE FUNCTION {schema}.lock_schedule(p_ids text[], p_at bigint[]) RETURNS void
+LANGUAGE sql VOLATILE AS $$
+  WITH place AS MATERIALIZED (SELECT nextval('{schema}.schedule_order') AS first)
+  INSERT INTO {schema}.schedule AS s (instance_id, ready_at, ready_order)
+  SELECT wish.id, wish.at, place.first + wish.n
+  FROM (
+    SELECT id COLLATE "C" AS id, min(at) AS at, min(n) AS n
+    FROM unnest(p_ids, p_at) WITH ORDINALITY AS w (id, at, n)
+    GROUP BY id COLLATE "C"
+  ) AS wish, place
+  ORDER BY wish.id
+  ON CONFLICT (instance_id) DO UPDATE SET
+    ready_at = CASE WHEN s.locked_until IS NULL THEN LEAST(s.ready_at, excluded.ready_at) ELSE s.ready_at END,
+    ready_order = CASE
+      WHEN s.locked_until IS NULL AND (s.ready_at IS NULL OR excluded.ready_at < s.ready_at) THEN excluded.ready_order
+      ELSE s.ready_order
+    END
+$$;
+
+-- Takes the locks off these rows, which the caller has locked: each is ready when its oldest message is visible. Those
+-- without messages go. After an ack, what is left was never handed out: its attempts begin anew.
+CREATE FUNCTION {schema}.release_schedule(p_ids text[], p_is_acked boolean) RETURNS void
+LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+BEGIN
+  DELETE FROM {schema}.schedule AS s
+  WHERE s.instance_id = ANY (p_ids)
+    AND NOT EXISTS (SELECT 1 FROM {schema}.messages AS m WHERE m.instance_id = s.instance_id);
+  UPDATE {schema}.schedule AS s SET
+    lock_token = NULL,
+    locked_until = NULL,
+    batch = NULL,
+    attempts = CASE WHEN p_is_acked THEN 0 ELSE s.attempts END,
+    ready_at = (SELECT min(m.visible_at) FROM {schema}.messages AS m WHERE m.instance_id = s.instance_id)
+  WHERE s.instance_id = ANY (p_ids);
+END
+$$;
+
+-- Nobody has said yet what these instances are; the caller has locked their rows. Queue messages with no start on its way
+-- are dropped, by design; anything else waits for a start. Answers what was dropped.
+CREATE FUNCTION {schema}.set_instances_aside(p_now bigint, p_ids text[])
+RETURNS TABLE (dropped_for text, dropped bigint)
+LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+#variable_conflict use_column
+DECLARE
+  v_hopeless text[];
+BEGIN
+  v_hopeless := ARRAY (
+    SELECT x.id FROM unnest(p_ids) AS x (id)
+    WHERE NOT EXISTS (
+      SELECT 1 FROM {schema}.messages AS m
+      WHERE m.instance_id = x.id AND (m.kind = 'start' OR (m.visible_at <= p_now AND m.kind <> 'queue'))
+    )
+  );
+  RETURN QUERY
+    WITH gone AS (
+      DELETE FROM {schema}.messages AS m
+      WHERE m.instance_id = ANY (v_hopeless) AND m.visible_at <= p_now
+      RETURNING m.instance_id
+    )
+    SELECT gone.instance_id, count(*) FROM gone GROUP BY gone.instance_id;
+  DELETE FROM {schema}.schedule AS s
+  WHERE s.instance_id = ANY (p_ids)
+    AND NOT EXISTS (SELECT 1 FROM {schema}.messages AS m WHERE m.instance_id = s.instance_id);
+  UPDATE {schema}.schedule AS s SET
+    lock_token = NULL,
+    locked_until = NULL,
+    batch = NULL,
+    ready_at = (
+      SELECT min(m.visible_at) FROM {schema}.messages AS m WHERE m.instance_id = s.instance_id AND m.visible_at > p_now
+    )
+  WHERE s.instance_id = ANY (p_ids);
+END
+$$;
+
+-- Whether the instance has run, or is about to.
+CREATE FUNCTION {schema}.has_begun(p_id text) RETURNS boolean
+LANGUAGE sql STABLE AS $$
+  SELECT EXISTS (SELECT 1 FROM {schema}.instances AS i WHERE i.instance_id = p_id)
+    OR EXISTS (SELECT 1 FROM {schema}.executions AS e WHERE e.instance_id = p_id)
+    OR EXISTS (SELECT 1 FROM {schema}.messages AS m WHERE m.instance_id = p_id AND m.kind = 'start')
+$$;
+
+-- p_messages: [{ call, instance, due, visible, kind, parent, timer_execution, timer, item, absent }]. With "absent" a start
+-- is sent only if the instance has not begun. Two starts of one instance are never in one call. Answers which were sent.
+CREATE FUNCTION {schema}.enqueue_messages(p_messages json) RETURNS TABLE (call integer)
+LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+#variable_conflict use_column
+DECLARE
+  v_begun integer[];
+  v_ids text[];
+  v_at bigint[];
+BEGIN
+  -- Once without a lock, so that a start of what has long begun touches nothing.
+  v_begun := ARRAY (
+    SELECT m.call FROM json_to_recordset(p_messages) AS m (call integer, instance text, absent boolean)
+    WHERE m.absent AND {schema}.has_begun(m.instance)
+  );
+  SELECT array_agg(m.instance ORDER BY m.call), array_agg(m.visible ORDER BY m.call) INTO v_ids, v_at
+  FROM json_to_recordset(p_messages) AS m (call integer, instance text, visible bigint)
+  WHERE NOT m.call = ANY (v_begun);
+  IF v_ids IS NULL THEN RETURN; END IF;
+
+  PERFORM {schema}.lock_schedule(v_ids, v_at); -- S1
+  v_begun := v_begun || ARRAY (
+    SELECT m.call FROM json_to_recordset(p_messages) AS m (call integer, instance text, absent boolean)
+    WHERE m.absent AND NOT m.call = ANY (v_begun) AND {schema}.has_begun(m.instance)
+  );
+  RETURN QUERY
+    WITH sent AS MATERIALIZED (
+      SELECT m.* FROM json_to_recordset(p_messages) AS m (
+        call integer, instance text, due bigint, visible bigint, kind text, parent text, timer_execution bigint,
+        timer bigint, item text
+      )
+      WHERE NOT m.call = ANY (v_begun)
+    ), stored AS (
+      INSERT INTO {schema}.messages
+        (instance_id, due_at, visible_at, kind, parent_instance_id, timer_execution_id, timer_id, work_item)
+      SELECT s.instance, s.due, s.visible, s.kind, s.parent, s.timer_execution, s.timer, s.item FROM sent AS s
+      ORDER BY s.call
+    )
+    SELECT s.call FROM sent AS s;
+END
+$$;
+
+-- Claims the instances that have been ready longest, one for every token, of versions from p_min to p_max. With p_waits, at
+-- most one, and it waits for whoever has the row locked at the moment.
+--
+-- Answers in parts, of which "turn" says the ordinal of the token:
+--   cold     id: execution, a: instance, b: name, c: version, d: last commit, e: start event (without a row), n: attempts
+--   warm     the same, where p_reader has committed last: it may know the history
+--   message  id: row, a: work item                  in the order of their due times
+--   event    id: event id, a: event                 of cold ones
+--   value    id: last update, a: key, b: value      of the key-value store, likewise
+--   dropped  a: instance, n: how many queue messages to an instance that nobody has started
+--   next     n: when the next row is ready          where there was less than was asked for
+--   passed   somebody else had a ready row locked   likewise
+CREATE FUNCTION {schema}.fetch_turns(
+  p_now bigint, p_until bigint, p_tokens text[], p_reader text, p_min bigint[], p_max bigint[], p_waits boolean
+) RETURNS TABLE (part text, turn integer, id bigint, a text, b text, c text, d text, e text, n bigint)
+LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+#variable_conflict use_column
+DECLARE
+  v_found text[];
+  v_unknown text[];
+  v_taken text[] := '{}';
+  v_executions bigint[];
+  v_cold boolean[];
+BEGIN
+  WHILE cardinality(v_taken) < cardinality(p_tokens) LOOP
+    IF p_waits THEN
+      v_found := ARRAY (
+        SELECT s.instance_id
+        FROM {schema}.schedule AS s
+        LEFT JOIN {schema}.instances AS i ON i.instance_id = s.instance_id
+        LEFT JOIN {schema}.executions AS x ON x.instance_id = i.instance_id AND x.execution_id = i.current_execution_id
+        WHERE s.ready_at <= p_now
+          AND (x.pinned_major IS NULL OR (x.pinned_major, x.pinned_minor, x.pinned_patch)
+            BETWEEN (p_min[1], p_min[2], p_min[3]) AND (p_max[1], p_max[2], p_max[3]))
+        ORDER BY s.ready_at, s.ready_order LIMIT 1
+        FOR UPDATE OF s
+      );
+    ELSE
+      v_found := ARRAY (
+        SELECT s.instance_id
+        FROM {schema}.schedule AS s
+        LEFT JOIN {schema}.instances AS i ON i.instance_id = s.instance_id
+        LEFT JOIN {schema}.executions AS x ON x.instance_id = i.instance_id AND x.execution_id = i.current_execution_id
+        WHERE s.ready_at <= p_now
+          AND (x.pinned_major IS NULL OR (x.pinned_major, x.pinned_minor, x.pinned_patch)
+            BETWEEN (p_min[1], p_min[2], p_min[3]) AND (p_max[1], p_max[2], p_max[3]))
+        ORDER BY s.ready_at, s.ready_order LIMIT cardinality(p_tokens) - cardinality(v_taken)
+        FOR UPDATE OF s SKIP LOCKED
+      );
+    END IF;
+    EXIT WHEN v_found = '{}';
+
+    -- From here on, later statements: they see all messages that were committed before the rows were locked (S1).
+    v_unknown := ARRAY (
+      SELECT f.id FROM unnest(v_found) AS f (id)
+      WHERE NOT EXISTS (SELECT 1 FROM {schema}.messages AS m WHERE m.instance_id = f.id AND m.visible_at <= p_now)
+    );
+    IF v_unknown <> '{}' THEN
+      PERFORM {schema}.release_schedule(v_unknown, false); -- S3
+      v_found := ARRAY (SELECT f.id FROM unnest(v_found) WITH ORDINALITY AS f (id, n) WHERE f.id <> ALL (v_unknown) ORDER BY f.n);
+    END IF;
+    v_unknown := ARRAY (
+      SELECT f.id FROM unnest(v_found) AS f (id)
+      WHERE NOT EXISTS (SELECT 1 FROM {schema}.instances AS i WHERE i.instance_id = f.id)
+        AND NOT EXISTS (
+          SELECT 1 FROM {schema}.messages AS m
+          WHERE m.instance_id = f.id AND m.visible_at <= p_now AND m.kind = 'start'
+        )
+        AND NOT EXISTS (
+          SELECT 1 FROM {schema}.history AS h WHERE h.instance_id = f.id AND h.event_type = 'OrchestrationStarted'
+        )
+    );
+    IF v_unknown <> '{}' THEN
+      RETURN QUERY
+        SELECT 'dropped', 0, 0::bigint, aside.dropped_for, NULL, NULL, NULL, NULL, aside.dropped
+        FROM {schema}.set_instances_aside(p_now, v_unknown) AS aside;
+      v_found := ARRAY (SELECT f.id FROM unnest(v_found) WITH ORDINALITY AS f (id, n) WHERE f.id <> ALL (v_unknown) ORDER BY f.n);
+    END IF;
+
+    UPDATE {schema}.schedule AS s SET
+      lock_token = p_tokens[cardinality(v_taken) + f.n],
+      locked_until = p_until,
+      ready_at = p_until,
+      attempts = s.attempts + 1,
+      batch = ARRAY (
+        SELECT m.id FROM {schema}.messages AS m WHERE m.instance_id = s.instance_id AND m.visible_at <= p_now
+      )
+    FROM unnest(v_found) WITH ORDINALITY AS f (id, n)
+    WHERE s.instance_id = f.id;
+    v_taken := v_taken || v_found;
+    EXIT WHEN p_waits; -- It holds a lock now, and whoever does must not wait for another.
+  END LOOP;
+
+  IF cardinality(v_taken) < cardinality(p_tokens) THEN
+    RETURN QUERY
+      SELECT 'next', 0, 0::bigint, NULL::text, NULL::text, NULL::text, NULL::text, NULL::text,
+             (SELECT min(s.ready_at) FROM {schema}.schedule AS s WHERE s.ready_at > p_now);
+    RETURN QUERY
+      SELECT 'passed', 0, 0::bigint, NULL::text, NULL::text, NULL::text, NULL::text, NULL::text, NULL::bigint
+      WHERE EXISTS (
+        SELECT 1
+        FROM {schema}.schedule AS s
+        LEFT JOIN {schema}.instances AS i ON i.instance_id = s.instance_id
+        LEFT JOIN {schema}.executions AS x ON x.instance_id = i.instance_id AND x.execution_id = i.current_execution_id
+        WHERE s.ready_at <= p_now
+          AND (x.pinned_major IS NULL OR (x.pinned_major, x.pinned_minor, x.pinned_patch)
+            BETWEEN (p_min[1], p_min[2], p_min[3]) AND (p_max[1], p_max[2], p_max[3]))
+      );
+  END IF;
+  IF v_taken = '{}' THEN RETURN; END IF;
+
+  SELECT array_agg(known.execution_id ORDER BY known.n), array_agg(known.is_cold ORDER BY known.n)
+  INTO v_executions, v_cold
+  FROM (
+    SELECT t.n,
+           COALESCE(
+             i.current_execution_id,
+             (SELECT max(x.execution_id) FROM {schema}.executions AS x WHERE x.instance_id = t.id),
+             1
+           ) AS execution_id,
+           i.last_commit IS NULL OR i.last_committer IS DISTINCT FROM p_reader AS is_cold
+    FROM unnest(v_taken) WITH ORDINALITY AS t (id, n)
+    LEFT JOIN {schema}.instances AS i ON i.instance_id = t.id
+  ) AS known;
+
+  RETURN QUERY
+    SELECT CASE WHEN v_cold[t.n] THEN 'cold' ELSE 'warm' END, t.n::integer, v_executions[t.n], s.instance_id, i.orchestration_name, i.orchestration_version,
+           i.last_commit,
+           CASE WHEN i.instance_id IS NULL THEN (
+             SELECT h.event_data FROM {schema}.history AS h
+             WHERE h.instance_id = t.id AND h.event_type = 'OrchestrationStarted'
+             ORDER BY h.execution_id DESC LIMIT 1
+           ) END,
+           s.attempts::bigint
+    FROM unnest(v_taken) WITH ORDINALITY AS t (id, n)
+    JOIN {schema}.schedule AS s ON s.instance_id = t.id
+    LEFT JOIN {schema}.instances AS i ON i.instance_id = t.id
+    ORDER BY t.n;
+  RETURN QUERY
+    SELECT 'message', t.n::integer, m.id, m.work_item, NULL, NULL, NULL, NULL, NULL::bigint
+    FROM unnest(v_taken) WITH ORDINALITY AS t (id, n)
+    JOIN {schema}.messages AS m ON m.instance_id = t.id AND m.visible_at <= p_now
+    ORDER BY t.n, m.due_at, m.id;
+  IF NOT (true = ANY (v_cold)) THEN RETURN; END IF;
+  RETURN QUERY
+    SELECT 'event', t.n::integer, h.event_id, h.event_data, NULL, NULL, NULL, NULL, NULL::bigint
+    FROM unnest(v_taken) WITH ORDINALITY AS t (id, n)
+    JOIN {schema}.history AS h ON h.instance_id = t.id AND h.execution_id = v_executions[t.n]
+    WHERE v_cold[t.n]
+    ORDER BY t.n, h.event_id;
+  RETURN QUERY
+    SELECT 'value', t.n::integer, k.last_updated_at, k.key, k.value, NULL, NULL, NULL, NULL::bigint
+    FROM unnest(v_taken) WITH ORDINALITY AS t (id, n)
+    JOIN {schema}.kv_store AS k ON k.instance_id = t.id
+    WHERE v_cold[t.n];
+END
+$$;
+
+-- The history and the key-value store of one instance, for whoever holds its lock and finds that it needs them after all.
+-- Parts as of fetch_turns.
+CREATE FUNCTION {schema}.load_instance(p_id text, p_execution bigint)
+RETURNS TABLE (part text, id bigint, a text, b text)
+LANGUAGE sql STABLE AS $$
+  SELECT * FROM (
+    SELECT 'event' AS part, h.event_id AS id, h.event_data AS a, NULL AS b
+    FROM {schema}.history AS h WHERE h.instance_id = p_id AND h.execution_id = p_execution
+    UNION ALL
+    SELECT 'value', k.last_updated_at, k.key, k.value FROM {schema}.kv_store AS k WHERE k.instance_id = p_id
+  ) AS parts
+  ORDER BY parts.part, parts.id
+$$;
+
+-- Commits turns.
+--   p_turns       [{ call, token, execution, name, version, parent, status, output, major, minor, patch }]
+--   p_events      [{ call, id, type, data }]
+--   p_statuses    [{ call, status }]                       custom statuses; null: none
+--   p_values      [{ call, key, value, at, all }]          changes of key-values, each key once, "all" first; null: none
+--   p_activities  [{ n, call, instance, execution, id, tag, session, item }]   in the order of n
+--   p_messages    [{ n, call, instance, due, visible, kind, parent, timer_execution, timer, item }]   likewise
+--   p_cancelled   [{ call, instance, execution, id }]      activities; null: none
+--   p_timers      [{ call, instance, execution, id }]      timers to cancel; null: none
+-- An event that is there already raises unique_violation, and nothing of anybody is written. Answers for those whose lock
+-- was live: the instance, and whether it is ready again.
+CREATE FUNCTION {schema}.ack_turns(
+  p_now bigint, p_committer text, p_turns json, p_events json, p_statuses json, p_values json, p_activities json,
+  p_messages json, p_cancelled json, p_timers json
+) RETURNS TABLE (call integer, instance text, is_ready boolean)
+LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+#variable_conflict use_column
+DECLARE
+  v_seen text[];
+  v_calls integer[];
+  v_ids text[];
+  v_others text[];
+  v_at bigint[];
+BEGIN
+  -- A look, to know which rows to lock. A lock that is not live now never will be again.
+  SELECT array_agg(t.call), array_agg(s.instance_id) INTO v_calls, v_seen
+  FROM json_to_recordset(p_turns) AS t (call integer, token text)
+  JOIN {schema}.schedule AS s ON s.lock_token = t.token AND s.locked_until > p_now;
+  IF v_calls IS NULL THEN RETURN; END IF;
+  SELECT array_agg(m.instance), array_agg(m.visible) INTO v_others, v_at
+  FROM json_to_recordset(p_messages) AS m (call integer, instance text, visible bigint)
+  WHERE m.call = ANY (v_calls) AND m.instance <> ALL (v_seen);
+
+  -- S2: their own rows and those of whom they write to, in one order.
+  IF v_others IS NULL THEN
+    PERFORM 1 FROM {schema}.schedule AS s WHERE s.instance_id = ANY (v_seen) ORDER BY s.instance_id FOR UPDATE;
+  ELSE
+    PERFORM {schema}.lock_schedule(v_others || v_seen, v_at || array_fill(NULL::bigint, ARRAY[cardinality(v_seen)]));
+  END IF;
+  -- S1
+  SELECT array_agg(t.call ORDER BY t.call), array_agg(s.instance_id ORDER BY t.call) INTO v_calls, v_ids
+  FROM json_to_recordset(p_turns) AS t (call integer, token text)
+  JOIN {schema}.schedule AS s ON s.lock_token = t.token AND s.locked_until > p_now;
+  IF v_calls IS NULL OR cardinality(v_ids) < cardinality(v_seen) THEN
+    -- Somebody was deleted or taken over in between; its row may be one that the lock has made.
+    DELETE FROM {schema}.schedule AS s
+    WHERE s.instance_id = ANY (v_seen) AND s.locked_until IS NULL AND s.ready_at IS NULL
+      AND NOT EXISTS (SELECT 1 FROM {schema}.messages AS m WHERE m.instance_id = s.instance_id);
+    IF v_calls IS NULL THEN RETURN; END IF;
+  END IF;
+
+  DELETE FROM {schema}.messages AS m
+  USING (SELECT unnest(s.batch) AS id FROM {schema}.schedule AS s WHERE s.instance_id = ANY (v_ids)) AS b
+  WHERE m.id = b.id;
+
+  INSERT INTO {schema}.instances AS i
+    (instance_id, orchestration_name, orchestration_version, current_execution_id, parent_instance_id, last_commit,
+     last_committer, created_at, updated_at)
+  SELECT v.id, t.name, t.version, t.execution, t.parent, t.token, p_committer, p_now, p_now
+  FROM unnest(v_calls, v_ids) AS v (call, id)
+  JOIN json_to_recordset(p_turns) AS t (call integer, token text, execution bigint, name text, version text, parent text)
+    ON t.call = v.call
+  WHERE t.name IS NOT NULL AND t.version IS NOT NULL
+  ORDER BY v.call
+  ON CONFLICT (instance_id) DO UPDATE SET
+    orchestration_name = excluded.orchestration_name,
+    orchestration_version = excluded.orchestration_version,
+    current_execution_id = GREATEST(i.current_execution_id, excluded.current_execution_id),
+    last_commit = excluded.last_commit,
+    last_committer = excluded.last_committer,
+    updated_at = excluded.updated_at;
+  UPDATE {schema}.instances AS i SET
+    current_execution_id = GREATEST(i.current_execution_id, t.execution),
+    last_commit = t.token,
+    last_committer = p_committer,
+    updated_at = p_now
+  FROM unnest(v_calls, v_ids) AS v (call, id)
+  JOIN json_to_recordset(p_turns) AS t (call integer, token text, execution bigint, name text, version text)
+    ON t.call = v.call
+  WHERE i.instance_id = v.id AND (t.name IS NULL OR t.version IS NULL);
+
+  INSERT INTO {schema}.executions (instance_id, execution_id, started_at)
+  SELECT v.id, t.execution, p_now
+  FROM unnest(v_calls, v_ids) AS v (call, id)
+  JOIN json_to_recordset(p_turns) AS t (call integer, execution bigint) ON t.call = v.call
+  WHERE NOT EXISTS (
+    SELECT 1 FROM {schema}.executions AS x WHERE x.instance_id = v.id AND x.execution_id = t.execution
+  );
+  UPDATE {schema}.executions AS x SET
+    status = COALESCE(t.status, x.status),
+    output = CASE WHEN t.status IS NULL THEN x.output ELSE t.output END,
+    completed_at = CASE WHEN t.status IS NULL THEN x.completed_at WHEN t.status = 'Running' THEN NULL ELSE p_now END,
+    pinned_major = COALESCE(t.major, x.pinned_major),
+    pinned_minor = COALESCE(t.minor, x.pinned_minor),
+    pinned_patch = COALESCE(t.patch, x.pinned_patch)
+  FROM unnest(v_calls, v_ids) AS v (call, id)
+  JOIN json_to_recordset(p_turns) AS t (
+    call integer, execution bigint, status text, output text, major bigint, minor bigint, patch bigint
+  ) ON t.call = v.call
+  WHERE x.instance_id = v.id AND x.execution_id = t.execution AND (t.status IS NOT NULL OR t.major IS NOT NULL);
+
+  INSERT INTO {schema}.history (instance_id, execution_id, event_id, event_type, event_data)
+  SELECT v.id, t.execution, e.id, e.type, e.data
+  FROM json_to_recordset(p_events) AS e (call integer, id bigint, type text, data text)
+  JOIN unnest(v_calls, v_ids) AS v (call, id) ON v.call = e.call
+  JOIN json_to_recordset(p_turns) AS t (call integer, execution bigint) ON t.call = e.call;
+
+  IF p_statuses IS NOT NULL THEN
+    UPDATE {schema}.instances AS i SET
+      custom_status = c.status,
+      custom_status_version = i.custom_status_version + 1
+    FROM json_to_recordset(p_statuses) AS c (call integer, status text)
+    JOIN unnest(v_calls, v_ids) AS v (call, id) ON v.call = c.call
+    WHERE i.instance_id = v.id;
+  END IF;
+  PERFORM {schema}.change_values(p_now, v_calls, v_ids, p_turns, p_values);
+
+  INSERT INTO {schema}.activities
+    (instance_id, execution_id, activity_id, tag, session_id, ready_at, enqueued_at, work_item)
+  SELECT a.instance, a.execution, a.id, a.tag, a.session, p_now, p_now, a.item
+  FROM json_to_recordset(p_activities) AS a (
+    n integer, call integer, instance text, execution bigint, id bigint, tag text, session text, item text
+  )
+  WHERE a.call = ANY (v_calls)
+  ORDER BY a.n;
+  INSERT INTO {schema}.messages
+    (instance_id, due_at, visible_at, kind, parent_instance_id, timer_execution_id, timer_id, work_item)
+  SELECT m.instance, m.due, m.visible, m.kind, m.parent, m.timer_execution, m.timer, m.item
+  FROM json_to_recordset(p_messages) AS m (
+    n integer, call integer, instance text, due bigint, visible bigint, kind text, parent text, timer_execution bigint,
+    timer bigint, item text
+  )
+  WHERE m.call = ANY (v_calls)
+  ORDER BY m.n;
+
+  -- After what was added: what stands in both lists is gone.
+  IF p_cancelled IS NOT NULL THEN
+    DELETE FROM {schema}.activities WHERE id IN (
+      SELECT a.id
+      FROM json_to_recordset(p_cancelled) AS c (call integer, instance text, execution bigint, id bigint)
+      JOIN {schema}.activities AS a
+        ON a.instance_id = c.instance AND a.execution_id = c.execution AND a.activity_id = c.id
+      WHERE c.call = ANY (v_calls)
+      ORDER BY a.id
+      FOR UPDATE OF a -- S2
+    );
+  END IF;
+  IF p_timers IS NOT NULL THEN
+    DELETE FROM {schema}.messages AS m
+    USING json_to_recordset(p_timers) AS c (call integer, instance text, execution bigint, id bigint)
+    WHERE c.call = ANY (v_calls)
+      AND m.instance_id = c.instance AND m.timer_execution_id = c.execution AND m.timer_id = c.id;
+  END IF;
+
+  PERFORM {schema}.release_schedule(v_ids, true);
+  RETURN QUERY
+    SELECT v.call, v.id, COALESCE(s.ready_at <= p_now, false)
+    FROM unnest(v_calls, v_ids) AS v (call, id)
+    LEFT JOIN {schema}.schedule AS s ON s.instance_id = v.id;
+END
+$$;
+
+-- What turns change in key-values, and what becomes of them when their execution is over.
+CREATE FUNCTION {schema}.change_values(p_now bigint, p_calls integer[], p_ids text[], p_turns json, p_values json)
+RETURNS void
+LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+DECLARE
+  v_over text[];
+BEGIN
+  IF p_values IS NOT NULL THEN
+    -- A clear of everything hides every key that the instance has, in either table.
+    INSERT INTO {schema}.kv_delta AS d (instance_id, key, value, last_updated_at)
+    SELECT had.instance_id, had.key, NULL, p_now
+    FROM json_to_recordset(p_values) AS c (call integer, "all" boolean)
+    JOIN unnest(p_calls, p_ids) AS v (call, id) ON v.call = c.call
+    CROSS JOIN LATERAL (
+      SELECT k.instance_id, k.key FROM {schema}.kv_store AS k WHERE k.instance_id = v.id
+      UNION
+      SELECT k.instance_id, k.key FROM {schema}.kv_delta AS k WHERE k.instance_id = v.id
+    ) AS had
+    WHERE c."all"
+    ON CONFLICT (instance_id, key) DO UPDATE SET value = NULL, last_updated_at = excluded.last_updated_at;
+    INSERT INTO {schema}.kv_delta AS d (instance_id, key, value, last_updated_at)
+    SELECT v.id, c.key, c.value, c.at
+    FROM json_to_recordset(p_values) AS c (call integer, key text, value text, at bigint, "all" boolean)
+    JOIN unnest(p_calls, p_ids) AS v (call, id) ON v.call = c.call
+    WHERE NOT c."all"
+    ON CONFLICT (instance_id, key) DO UPDATE SET value = excluded.value, last_updated_at = excluded.last_updated_at;
+  END IF;
+
+  v_over := ARRAY (
+    SELECT v.id
+    FROM json_to_recordset(p_turns) AS t (call integer, status text)
+    JOIN unnest(p_calls, p_ids) AS v (call, id) ON v.call = t.call
+    WHERE t.status <> 'Running'
+  );
+  IF v_over = '{}' THEN RETURN; END IF;
+  INSERT INTO {schema}.kv_store AS k (instance_id, key, value, last_updated_at)
+  SELECT d.instance_id, d.key, d.value, d.last_updated_at
+  FROM {schema}.kv_delta AS d WHERE d.instance_id = ANY (v_over) AND d.value IS NOT NULL
+  ON CONFLICT (instance_id, key) DO UPDATE SET value = excluded.value, last_updated_at = excluded.last_updated_at;
+  DELETE FROM {schema}.kv_store AS k
+  USING {schema}.kv_delta AS d
+  WHERE d.instance_id = ANY (v_over) AND d.value IS NULL AND k.instance_id = d.instance_id AND k.key = d.key;
+  DELETE FROM {schema}.kv_delta WHERE instance_id = ANY (v_over);
+END
+$$;
+
+-- Gives instances back. p_turns: [{ call, token, until, taken_back }]; "until" keeps the instance back until then,
+-- "taken_back" is how many attempts are not to count. Answers for those that were there: the instance, whether it is ready.
+CREATE FUNCTION {schema}.abandon_turns(p_now bigint, p_turns json)
+RETURNS TABLE (call integer, instance text, is_ready boolean)
+LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+#variable_conflict use_column
+DECLARE
+  v_calls integer[];
+  v_ids text[];
+BEGIN
+  PERFORM 1
+  FROM {schema}.schedule AS s
+  WHERE s.lock_token = ANY (ARRAY (SELECT t.token FROM json_to_recordset(p_turns) AS t (token text)))
+  ORDER BY s.instance_id
+  FOR UPDATE; -- S1, S2
+  SELECT array_agg(t.call), array_agg(s.instance_id) INTO v_calls, v_ids
+  FROM json_to_recordset(p_turns) AS t (call integer, token text)
+  JOIN {schema}.schedule AS s ON s.lock_token = t.token;
+  IF v_calls IS NULL THEN RETURN; END IF;
+
+  UPDATE {schema}.schedule AS s SET
+    lock_token = NULL,
+    batch = NULL,
+    attempts = GREATEST(s.attempts - t.taken_back, 0),
+    locked_until = t.until,
+    ready_at = COALESCE(t.until, s.ready_at)
+  FROM json_to_recordset(p_turns) AS t (call integer, until bigint, taken_back integer)
+  JOIN unnest(v_calls, v_ids) AS v (call, id) ON v.call = t.call
+  WHERE s.instance_id = v.id;
+  PERFORM {schema}.release_schedule(
+    ARRAY (SELECT s.instance_id FROM {schema}.schedule AS s WHERE s.instance_id = ANY (v_ids) AND s.locked_until IS NULL),
+    false
+  );
+  RETURN QUERY
+    SELECT v.call, v.id, COALESCE(s.ready_at <= p_now, false)
+    FROM unnest(v_calls, v_ids) AS v (call, id)
+    LEFT JOIN {schema}.schedule AS s ON s.instance_id = v.id;
+END
+$$;
+
+-- Renews live locks. p_turns: [{ call, token, until }]. Answers which were live.
+CREATE FUNCTION {schema}.renew_turns(p_now bigint, p_turns json) RETURNS TABLE (call integer)
+LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+#variable_conflict use_column
+BEGIN
+  PERFORM 1
+  FROM {schema}.schedule AS s
+  WHERE s.lock_token = ANY (ARRAY (SELECT t.token FROM json_to_recordset(p_turns) AS t (token text)))
+  ORDER BY s.instance_id
+  FOR UPDATE; -- S2
+  RETURN QUERY
+    UPDATE {schema}.schedule AS s SET locked_until = t.until, ready_at = t.until
+    FROM json_to_recordset(p_turns) AS t (call integer, token text, until bigint)
+    WHERE s.lock_token = t.token AND s.locked_until > p_now
+    RETURNING t.call;
+END
+$$;
+
+-- The holder of this lock finds that its start cannot be read: nobody has said what the instance is. No attempt counts.
+CREATE FUNCTION {schema}.set_turn_aside(p_now bigint, p_token text)
+RETURNS TABLE (dropped_for text, dropped bigint)
+LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET jit = off AS $$
+DECLARE
+  v_ids text[];
+BEGIN
+  v_ids := ARRAY (SELECT s.instance_id FROM {schema}.schedule AS s WHERE s.lock_token = p_token FOR UPDATE);
+  UPDATE {schema}.schedule SET attempts = GREATEST(attempts - 1, 0) WHERE instance_id = ANY (v_ids);
+  RETURN QUERY SELECT * FROM {schema}.set_instances_aside(p_now, v_ids);
+END
+$$;
+
+-- Events beside all turns, for tests and import. What waited for a start may begin. p_events: [{ id, type, data }]. Answers
+-- whether the instance is ready.
+CREATE FUNCTION {schema}.append_events(p_now bigint, p_id text, p_execution bigint, p_events json)
+RETURNS TABLE (is_ready boolean)
+LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET jit = off AS $$
+BEGIN
+  PERFORM {schema}.lock_schedule(ARRAY[p_id], ARRAY[NULL::bigint]); -- S1
+  INSERT INTO {schema}.executions (instance_id, execution_id, started_at) VALUES (p_id, p_execution, p_now)
+  ON CONFLICT DO NOTHING;
+  INSERT INTO {schema}.history (instance_id, execution_id, event_id, event_type, event_data)
+  SELECT p_id, p_execution, e.id, e.type, e.data
+  FROM json_to_recordset(p_events) AS e (id bigint, type text, data text);
+  UPDATE {schema}.instances SET last_commit = NULL, last_committer = NULL WHERE instance_id = p_id;
+  PERFORM {schema}.release_schedule(
+    ARRAY (SELECT s.instance_id FROM {schema}.schedule AS s WHERE s.instance_id = p_id AND s.locked_until IS NULL),
+    false
+  );
+  RETURN QUERY SELECT EXISTS (SELECT 1 FROM {schema}.schedule AS s WHERE s.instance_id = p_id AND s.ready_at <= p_now);
+END
+$$;
+`;

@@ -1,0 +1,327 @@
+// providers/postgres/migrations/0003-activities.ts — activities and sessions: how they are queued, claimed, done and kept.
+//
+// As in `0002-turns.ts`: many calls at once, an answer for each, always by index.
+
+export const activities = `
+-- p_activities: [{ n, instance, execution, id, tag, session, item }], in the order of n.
+CREATE FUNCTION {schema}.enqueue_activities(p_now bigint, p_activities json) RETURNS void
+LANGUAGE sql VOLATILE AS $$
+  INSERT INTO {schema}.activities
+    (instance_id, execution_id, activity_id, tag, session_id, ready_at, enqueued_at, work_item)
+  SELECT a.instance, a.execution, a.id, a.tag, a.session, p_now, p_now, a.item
+  FROM json_to_recordset(p_activities) AS a (
+    n integer, instance text, execution bigint, id bigint, tag text, session text, item text
+  )
+  ORDER BY a.n
+$$;
+
+-- The tags of all queued work, each found by one step in the index.
+CREATE FUNCTION {schema}.queued_tags() RETURNS text[]
+LANGUAGE sql STABLE AS $$
+  WITH RECURSIVE queued (tag) AS (
+    SELECT min(a.tag) FROM {schema}.activities AS a
+    UNION ALL
+    SELECT (SELECT min(a.tag) FROM {schema}.activities AS a WHERE a.tag > queued.tag) FROM queued WHERE queued.tag IS NOT NULL
+  )
+  SELECT COALESCE(array_agg(queued.tag), '{}') FROM queued WHERE queued.tag IS NOT NULL
+$$;
+
+-- Claims the oldest activities that suit, one for every token. p_tags: as stored; null: any. p_owner: who may have the
+-- sessions of the work, until p_session_until; null: only work without a session. p_most_sessions: a session that is not the
+-- owner's yet is taken only while the owner has fewer than these; null: no limit.
+--
+-- Answers in parts:
+--   work   turn: the ordinal of the token, id: row, a: work item, n: attempts, is_over: whether nobody wants its outcome
+--   next   n: when the next of them is ready, or a session ends      where there was less than was asked for
+CREATE FUNCTION {schema}.fetch_activities(
+  p_now bigint, p_until bigint, p_tokens text[], p_tags text[], p_owner text, p_session_until bigint,
+  p_most_sessions bigint
+) RETURNS TABLE (part text, turn integer, id bigint, a text, n bigint, is_over boolean)
+LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+#variable_conflict use_column
+DECLARE
+  v_tags text[] := COALESCE(p_tags, {schema}.queued_tags());
+  v_tried bigint[] := '{}';
+  v_found bigint[];
+  v_taken bigint[] := '{}';
+BEGIN
+  WHILE cardinality(v_taken) < cardinality(p_tokens) LOOP
+    v_found := ARRAY (
+      SELECT best.id
+      FROM unnest(v_tags) AS wanted (tag)
+      CROSS JOIN LATERAL (
+        SELECT q.id, q.ready_at
+        FROM {schema}.activities AS q
+        WHERE q.tag = wanted.tag AND q.ready_at <= p_now
+          AND (q.session_id IS NULL OR (p_owner IS NOT NULL AND NOT EXISTS (
+            SELECT 1 FROM {schema}.sessions AS s
+            WHERE s.session_id = q.session_id AND s.owner_id <> p_owner AND s.locked_until > p_now
+          )))
+          AND q.id <> ALL (v_tried)
+        ORDER BY q.ready_at, q.id
+        LIMIT cardinality(p_tokens) - cardinality(v_taken)
+      ) AS best
+      ORDER BY best.ready_at, best.id
+      LIMIT cardinality(p_tokens) - cardinality(v_taken)
+    );
+    EXIT WHEN v_found = '{}';
+    v_tried := v_tried || v_found;
+
+    -- What somebody else has locked he is taking, giving back or removing: he will tell.
+    v_found := ARRAY (
+      SELECT locked.id FROM (
+        SELECT q.id, q.ready_at FROM {schema}.activities AS q
+        WHERE q.id = ANY (v_found) AND q.ready_at <= p_now
+        FOR UPDATE SKIP LOCKED
+      ) AS locked
+      ORDER BY locked.ready_at, locked.id
+    );
+    CONTINUE WHEN v_found = '{}';
+    v_found := {schema}.claim_sessions(p_now, v_found, p_owner, p_session_until, p_most_sessions);
+    UPDATE {schema}.activities AS q SET
+      lock_token = p_tokens[cardinality(v_taken) + f.n],
+      ready_at = p_until,
+      attempts = q.attempts + 1
+    FROM unnest(v_found) WITH ORDINALITY AS f (id, n)
+    WHERE q.id = f.id;
+    v_taken := v_taken || v_found;
+  END LOOP;
+
+  IF cardinality(v_taken) < cardinality(p_tokens) THEN
+    RETURN QUERY
+      SELECT 'next', 0, 0::bigint, NULL::text, LEAST(
+        (
+          SELECT min(soonest.ready_at)
+          FROM unnest(v_tags) AS wanted (tag)
+          CROSS JOIN LATERAL (
+            SELECT q.ready_at FROM {schema}.activities AS q
+            WHERE q.tag = wanted.tag AND q.ready_at > p_now
+            ORDER BY q.ready_at LIMIT 1
+          ) AS soonest
+        ),
+        (SELECT min(s.locked_until) FROM {schema}.sessions AS s WHERE p_owner IS NOT NULL AND s.locked_until > p_now)
+      ), false;
+  END IF;
+  RETURN QUERY
+    SELECT 'work', t.n::integer, q.id, q.work_item, q.attempts::bigint,
+           COALESCE(i.current_execution_id <> q.execution_id OR x.status <> 'Running', false)
+    FROM unnest(v_taken) WITH ORDINALITY AS t (id, n)
+    JOIN {schema}.activities AS q ON q.id = t.id
+    LEFT JOIN {schema}.instances AS i ON i.instance_id = q.instance_id
+    LEFT JOIN {schema}.executions AS x ON x.instance_id = i.instance_id AND x.execution_id = i.current_execution_id
+    ORDER BY t.n;
+END
+$$;
+
+-- Takes for the owner the sessions of these activities, which the caller has locked, and answers with those that it may have:
+-- work without a session, and of sessions that are now the owner's. Somebody else may have been faster.
+CREATE FUNCTION {schema}.claim_sessions(
+  p_now bigint, p_ids bigint[], p_owner text, p_session_until bigint, p_most_sessions bigint
+) RETURNS bigint[]
+LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+DECLARE
+  v_new text[];
+  v_free bigint;
+BEGIN
+  IF NOT EXISTS (SELECT 1 FROM {schema}.activities AS q WHERE q.id = ANY (p_ids) AND q.session_id IS NOT NULL) THEN
+    RETURN p_ids;
+  END IF;
+  -- In the order of the work, so that the oldest finds room.
+  v_new := ARRAY (
+    SELECT wanted.session_id FROM (
+      SELECT q.session_id, min(f.n) AS n
+      FROM unnest(p_ids) WITH ORDINALITY AS f (id, n)
+      JOIN {schema}.activities AS q ON q.id = f.id
+      WHERE q.session_id IS NOT NULL AND NOT EXISTS (
+        SELECT 1 FROM {schema}.sessions AS s
+        WHERE s.session_id = q.session_id AND s.owner_id = p_owner AND s.locked_until > p_now
+      )
+      GROUP BY q.session_id
+    ) AS wanted
+    ORDER BY wanted.n
+  );
+  IF p_most_sessions IS NOT NULL AND v_new <> '{}' THEN
+    SELECT GREATEST(p_most_sessions - count(*), 0) INTO v_free
+    FROM {schema}.sessions AS s WHERE s.owner_id = p_owner AND s.locked_until > p_now;
+    v_new := v_new[1:v_free];
+  END IF;
+
+  INSERT INTO {schema}.sessions AS s (session_id, owner_id, locked_until, last_activity_at)
+  SELECT mine.session_id, p_owner, p_session_until, p_now
+  FROM (
+    SELECT DISTINCT q.session_id
+    FROM {schema}.activities AS q
+    WHERE q.id = ANY (p_ids) AND q.session_id IS NOT NULL AND (q.session_id = ANY (v_new) OR EXISTS (
+      SELECT 1 FROM {schema}.sessions AS o
+      WHERE o.session_id = q.session_id AND o.owner_id = p_owner AND o.locked_until > p_now
+    ))
+  ) AS mine
+  ORDER BY mine.session_id -- S2
+  ON CONFLICT (session_id) DO UPDATE SET
+    owner_id = excluded.owner_id,
+    locked_until = excluded.locked_until,
+    last_activity_at = excluded.last_activity_at
+  WHERE s.owner_id = p_owner OR s.locked_until <= p_now;
+
+  RETURN ARRAY (
+    SELECT f.id
+    FROM unnest(p_ids) WITH ORDINALITY AS f (id, n)
+    JOIN {schema}.activities AS q ON q.id = f.id
+    WHERE q.session_id IS NULL OR EXISTS (
+      SELECT 1 FROM {schema}.sessions AS s
+      WHERE s.session_id = q.session_id AND s.owner_id = p_owner AND s.locked_until > p_now
+    )
+    ORDER BY f.n
+  );
+END
+$$;
+
+-- Removes activities whose lock is live, and sends their outcomes. p_acks: [{ call, token }]; p_messages as of
+-- enqueue_messages, none for a call without an outcome. Answers which were live.
+CREATE FUNCTION {schema}.ack_activities(p_now bigint, p_acks json, p_messages json) RETURNS TABLE (call integer)
+LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+#variable_conflict use_column
+DECLARE
+  v_calls integer[];
+  v_seen bigint[];
+  v_ids text[];
+  v_at bigint[];
+  v_sessions text[];
+BEGIN
+  -- A look, to know which rows to lock. A lock that is not live now never will be again.
+  SELECT array_agg(t.call), array_agg(q.id) INTO v_calls, v_seen
+  FROM json_to_recordset(p_acks) AS t (call integer, token text)
+  JOIN {schema}.activities AS q ON q.lock_token = t.token AND q.ready_at > p_now;
+  IF v_calls IS NULL THEN RETURN; END IF;
+  SELECT array_agg(m.instance ORDER BY m.call), array_agg(m.visible ORDER BY m.call) INTO v_ids, v_at
+  FROM json_to_recordset(p_messages) AS m (call integer, instance text, visible bigint)
+  WHERE m.call = ANY (v_calls);
+  IF v_ids IS NOT NULL THEN
+    PERFORM {schema}.lock_schedule(v_ids, v_at); -- S1, S2
+  END IF;
+
+  PERFORM 1 FROM {schema}.activities AS q WHERE q.id = ANY (v_seen) ORDER BY q.id FOR UPDATE; -- S2
+  WITH gone AS (
+    DELETE FROM {schema}.activities AS q
+    USING json_to_recordset(p_acks) AS t (call integer, token text)
+    WHERE q.id = ANY (v_seen) AND q.lock_token = t.token AND q.ready_at > p_now
+    RETURNING t.call, q.session_id
+  )
+  SELECT array_agg(gone.call), array_agg(gone.session_id) FILTER (WHERE gone.session_id IS NOT NULL)
+  INTO v_calls, v_sessions FROM gone;
+  IF v_calls IS NULL THEN RETURN; END IF;
+
+  INSERT INTO {schema}.messages (instance_id, due_at, visible_at, kind, work_item)
+  SELECT m.instance, m.due, m.visible, m.kind, m.item
+  FROM json_to_recordset(p_messages) AS m (call integer, instance text, due bigint, visible bigint, kind text, item text)
+  WHERE m.call = ANY (v_calls)
+  ORDER BY m.call;
+  PERFORM {schema}.touch_sessions(p_now, v_sessions);
+  RETURN QUERY SELECT unnest(v_calls);
+END
+$$;
+
+-- Work of these sessions was acked or renewed: they are not idle. An expired session stays expired.
+CREATE FUNCTION {schema}.touch_sessions(p_now bigint, p_sessions text[]) RETURNS void
+LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET jit = off AS $$
+BEGIN
+  IF p_sessions IS NULL THEN RETURN; END IF;
+  PERFORM 1 FROM {schema}.sessions AS s WHERE s.session_id = ANY (p_sessions) ORDER BY s.session_id FOR UPDATE; -- S2
+  UPDATE {schema}.sessions SET last_activity_at = p_now
+  WHERE session_id = ANY (p_sessions) AND locked_until > p_now;
+END
+$$;
+
+-- Gives activities back. p_acts: [{ call, token, until, taken_back }]: "until" keeps it back until then. Answers which were
+-- there.
+CREATE FUNCTION {schema}.abandon_activities(p_acts json) RETURNS TABLE (call integer)
+LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+#variable_conflict use_column
+BEGIN
+  PERFORM 1
+  FROM {schema}.activities AS q
+  WHERE q.lock_token = ANY (ARRAY (SELECT t.token FROM json_to_recordset(p_acts) AS t (token text)))
+  ORDER BY q.id
+  FOR UPDATE; -- S2
+  RETURN QUERY
+    UPDATE {schema}.activities AS q SET
+      lock_token = NULL,
+      ready_at = COALESCE(t.until, q.enqueued_at),
+      attempts = GREATEST(q.attempts - t.taken_back, 0)
+    FROM json_to_recordset(p_acts) AS t (call integer, token text, until bigint, taken_back integer)
+    WHERE q.lock_token = t.token
+    RETURNING t.call;
+END
+$$;
+
+-- Renews live locks. p_acts: [{ call, token, until }]. Answers which were live, and whether nobody wants the outcome any more.
+CREATE FUNCTION {schema}.renew_activities(p_now bigint, p_acts json) RETURNS TABLE (call integer, is_over boolean)
+LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+#variable_conflict use_column
+DECLARE
+  v_calls integer[];
+  v_ids bigint[];
+BEGIN
+  PERFORM 1
+  FROM {schema}.activities AS q
+  WHERE q.lock_token = ANY (ARRAY (SELECT t.token FROM json_to_recordset(p_acts) AS t (token text)))
+  ORDER BY q.id
+  FOR UPDATE; -- S2
+  WITH renewed AS (
+    UPDATE {schema}.activities AS q SET ready_at = t.until
+    FROM json_to_recordset(p_acts) AS t (call integer, token text, until bigint)
+    WHERE q.lock_token = t.token AND q.ready_at > p_now
+    RETURNING t.call, q.id
+  )
+  SELECT array_agg(renewed.call), array_agg(renewed.id) INTO v_calls, v_ids FROM renewed;
+  IF v_calls IS NULL THEN RETURN; END IF;
+  PERFORM {schema}.touch_sessions(p_now, (
+    SELECT array_agg(q.session_id) FROM {schema}.activities AS q WHERE q.id = ANY (v_ids) AND q.session_id IS NOT NULL
+  ));
+  RETURN QUERY
+    SELECT v.call, COALESCE(i.current_execution_id <> q.execution_id OR x.status <> 'Running', false)
+    FROM unnest(v_calls, v_ids) AS v (call, id)
+    JOIN {schema}.activities AS q ON q.id = v.id
+    LEFT JOIN {schema}.instances AS i ON i.instance_id = q.instance_id
+    LEFT JOIN {schema}.executions AS x ON x.instance_id = i.instance_id AND x.execution_id = i.current_execution_id;
+END
+$$;
+
+-- Work that cannot be read is kept for whoever wants to look into it, and stands in nobody's way.
+CREATE FUNCTION {schema}.set_activity_aside(p_token text) RETURNS void
+LANGUAGE sql VOLATILE AS $$
+  UPDATE {schema}.activities SET lock_token = NULL, ready_at = 9007199254740991 WHERE lock_token = p_token
+$$;
+
+-- Renews the sessions of these owners that are live and were used since a certain time. Answers how many.
+CREATE FUNCTION {schema}.renew_sessions(p_now bigint, p_owners text[], p_until bigint, p_used_after bigint)
+RETURNS TABLE (renewed bigint)
+LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET jit = off AS $$
+BEGIN
+  PERFORM 1 FROM {schema}.sessions AS s WHERE s.owner_id = ANY (p_owners) ORDER BY s.session_id FOR UPDATE; -- S2
+  RETURN QUERY
+    WITH kept AS (
+      UPDATE {schema}.sessions SET locked_until = p_until
+      WHERE owner_id = ANY (p_owners) AND locked_until > p_now AND last_activity_at > p_used_after
+      RETURNING 1
+    )
+    SELECT count(*) FROM kept;
+END
+$$;
+
+-- Removes sessions that are over and have no queued work: that must find its session as it was. Answers how many.
+CREATE FUNCTION {schema}.remove_sessions(p_now bigint) RETURNS TABLE (removed bigint)
+LANGUAGE sql VOLATILE AS $$
+  WITH gone AS (
+    DELETE FROM {schema}.sessions WHERE session_id IN (
+      SELECT s.session_id FROM {schema}.sessions AS s
+      WHERE s.locked_until <= p_now
+        AND NOT EXISTS (SELECT 1 FROM {schema}.activities AS q WHERE q.session_id = s.session_id)
+      ORDER BY s.session_id
+      FOR UPDATE SKIP LOCKED
+    )
+    RETURNING 1
+  )
+  SELECT count(*) FROM gone
+$$;
+`;

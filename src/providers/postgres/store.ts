@@ -1,0 +1,49 @@
+// providers/postgres/store.ts — what every operation is handed: statements in its schema, the time, and whom to tell.
+
+import type { Clock } from "../../clock.js";
+import type { Effects } from "../../provider/kit/effects.js";
+import type { Connections, SqlValue } from "./connections.js";
+import { inSchema } from "./migrate.js";
+import type { PostgresSettings } from "./options.js";
+
+/** Who hears of what was committed: those who wait in this process, or those in other processes too. */
+export type Audience = "here" | "everywhere";
+
+export class Store {
+  readonly clock: Clock;
+  readonly newId: () => string;
+  /** Of this provider, among all that use the schema. */
+  readonly id: string;
+  readonly announce: (effects: Effects, audience: Audience) => void;
+  readonly #connections: Connections;
+  readonly #quotedSchema: string;
+  readonly #statements = new Map<string, string>();
+
+  constructor(
+    connections: Connections,
+    settings: PostgresSettings,
+    id: string,
+    announce: (effects: Effects, audience: Audience) => void,
+  ) {
+    this.#connections = connections;
+    this.#quotedSchema = settings.quotedSchema;
+    this.clock = settings.clock;
+    this.newId = settings.newId;
+    this.id = id;
+    this.announce = announce;
+  }
+
+  /** One statement, in a transaction of its own. `{schema}` stands for the schema. */
+  query<Row>(operation: string, statement: string, values: readonly SqlValue[] = []): Promise<readonly Row[]> {
+    return this.#connections.query<Row>(operation, this.#inSchema(statement), values);
+  }
+
+  #inSchema(statement: string): string {
+    let text = this.#statements.get(statement);
+    if (text === undefined) {
+      text = inSchema(statement, this.#quotedSchema);
+      this.#statements.set(statement, text);
+    }
+    return text;
+  }
+}

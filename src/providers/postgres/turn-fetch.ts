@@ -1,0 +1,299 @@
+// providers/postgres/turn-fetch.ts — claims instances for all fetches that are pending at one moment, in one round trip.
+//
+//   F1. Fetches that want the same share a claim: as many instances as there are fetches, the oldest to the first.
+//   F2. Null means that there is no eligible work. Where somebody else had a ready row locked at that moment (he may be
+//       sending it a message), one fetch looks again, and waits for him.
+//   F3. An instance of which nobody can say what it is, because its start cannot be decoded, is set aside, uncounted.
+//   F4. The history comes along unless this provider has committed the last turn. If the caller has forgotten it meanwhile,
+//       it is read in a second round trip, under the lock.
+//   F5. A message that cannot be decoded is in the batch, though not handed out, and goes with its ack.
+
+import { CodecError, messageOf } from "../../errors.js";
+import { decodeEvent, decodeWorkItem } from "../../history/codec.js";
+import type { OrchestratorItem } from "../../history/work-item.js";
+import { isStartLike } from "../../history/work-item.js";
+import { Batcher, type Outcome } from "../../provider/kit/batcher.js";
+import { Effects } from "../../provider/kit/effects.js";
+import { identityInEvent, identityInStart, type StartIdentity } from "../../provider/kit/start-identity.js";
+import { fromColumn, fromNullableColumn } from "../../provider/kit/text-column.js";
+import type {
+  FetchOrchestrationOptions,
+  KvEntry,
+  LockedOrchestrationItem,
+  OrchestrationItem,
+  SemVerRange,
+} from "../../provider/provider.js";
+import type { Store } from "./store.js";
+import { timeIn } from "./work-rows.js";
+
+const OPERATION = "fetchOrchestrationItem";
+
+const claimTurns = `SELECT * FROM {schema}.fetch_turns($1, $2, $3, $4, $5, $6, $7)`;
+const loadInstance = `SELECT * FROM {schema}.load_instance($1, $2)`;
+const setTurnAside = `SELECT * FROM {schema}.set_turn_aside($1, $2)`;
+
+/** What a look found, and when it is worth another one. */
+export interface Look<T> {
+  readonly found: T | null;
+  readonly nextAt: number | null;
+}
+
+type TurnLook = Look<LockedOrchestrationItem>;
+
+interface Part {
+  readonly part: "cold" | "warm" | "message" | "event" | "value" | "dropped" | "next" | "passed";
+  readonly turn: number;
+  readonly id: number;
+  readonly a: string;
+  readonly b: string | null;
+  readonly c: string | null;
+  readonly d: string | null;
+  readonly e: string | null;
+  readonly n: number | null;
+}
+
+/** One claimed instance, as its parts come in. */
+interface Claimed {
+  readonly head: Part;
+  readonly lockToken: string;
+  readonly messages: Part[];
+  events: Part[];
+  values: Part[];
+}
+
+interface Claim {
+  readonly turns: readonly Claimed[];
+  readonly nextAt: number | null;
+  readonly isPassed: boolean;
+}
+
+/** Fetches of one kind. */
+interface Wish {
+  readonly lockTimeoutMs: number;
+  readonly range: SemVerRange;
+  readonly isWarm: boolean;
+}
+
+const ALL_VERSIONS: SemVerRange = {
+  min: { major: 0, minor: 0, patch: 0 },
+  max: { major: Number.MAX_SAFE_INTEGER, minor: 0, patch: 0 },
+};
+const NO_VALUES: ReadonlyMap<string, KvEntry> = new Map();
+
+/** How often a row that somebody else has locked is waited for: whoever sends messages without end must not keep us. */
+const MOST_LOOKS = 5;
+
+export class TurnFetch {
+  readonly #store: Store;
+  readonly #giveBack: (lockToken: string) => Promise<void>;
+  readonly #batcher: Batcher<FetchOrchestrationOptions, TurnLook>;
+
+  constructor(store: Store, giveBack: (lockToken: string) => Promise<void>) {
+    this.#store = store;
+    this.#giveBack = giveBack;
+    this.#batcher = new Batcher({ run: (calls) => this.#run(calls) });
+  }
+
+  /** Looks once. */
+  look(options: FetchOrchestrationOptions): Promise<TurnLook> {
+    return this.#batcher.submit(options);
+  }
+
+  async #run(calls: readonly FetchOrchestrationOptions[]): Promise<readonly Outcome<TurnLook>[]> {
+    const outcomes: Outcome<TurnLook>[] = [];
+    for (const indexes of byWish(calls)) {
+      const ofGroup = await this.#runGroup(indexes.map((index) => calls[index] as FetchOrchestrationOptions));
+      for (const [at, index] of indexes.entries()) outcomes[index] = ofGroup[at] as Outcome<TurnLook>;
+    }
+    return outcomes;
+  }
+
+  /** F1. What was locked before something failed is handed out all the same. */
+  async #runGroup(calls: readonly FetchOrchestrationOptions[]): Promise<readonly Outcome<TurnLook>[]> {
+    const found: LockedOrchestrationItem[] = [];
+    try {
+      const nextAt = await this.#fill(found, calls);
+      return calls.map((_, index) => ({ value: { found: found[index] ?? null, nextAt } }));
+    } catch (error) {
+      return calls.map((_, index) => {
+        const locked = found[index];
+        return locked === undefined ? { error } : { value: { found: locked, nextAt: null } };
+      });
+    }
+  }
+
+  /** Answers when it is worth another look. */
+  async #fill(found: LockedOrchestrationItem[], calls: readonly FetchOrchestrationOptions[]): Promise<number | null> {
+    const wish = wishOf(calls[0] as FetchOrchestrationOptions);
+    for (let look = 1; ; look += 1) {
+      const isWaiting = look > 1;
+      const claim = await this.#claim(wish, isWaiting ? 1 : calls.length - found.length, isWaiting);
+      let isAside = false;
+      for (const turn of claim.turns) {
+        const locked = await this.#locked(turn, calls[found.length] as FetchOrchestrationOptions);
+        if (locked === null) isAside = true;
+        else found.push(locked);
+      }
+      const isWorthALook = claim.isPassed || isAside; // F2, F3
+      if (!isWorthALook || found.length === calls.length || look === MOST_LOOKS) return claim.nextAt;
+    }
+  }
+
+  async #claim({ lockTimeoutMs, range, isWarm }: Wish, count: number, isWaiting: boolean): Promise<Claim> {
+    const { clock, newId, id } = this.#store;
+    const now = clock.now();
+    const lockedUntil = timeIn(now, lockTimeoutMs);
+    const tokens = Array.from({ length: count }, () => newId());
+    const { min, max } = range;
+    const parts = await this.#store.query<Part>(OPERATION, claimTurns, [
+      now,
+      lockedUntil,
+      tokens,
+      isWarm ? id : null,
+      [min.major, min.minor, min.patch],
+      [max.major, max.minor, max.patch],
+      isWaiting,
+    ]);
+    const claim = gather(parts, tokens);
+    const effects = new Effects();
+    if (claim.turns.length > 0) effects.messageAt(lockedUntil);
+    for (const part of parts) if (part.part === "dropped") effects.warnings.push(droppedMessages(part.a, part.n ?? 0));
+    this.#store.announce(effects, "here");
+    return claim;
+  }
+
+  /** Null: it was set aside. */
+  async #locked(claimed: Claimed, { warm }: FetchOrchestrationOptions): Promise<LockedOrchestrationItem | null> {
+    const { head, lockToken } = claimed;
+    const instance = fromColumn(head.a);
+    const messages = this.#decodeMessages(claimed.messages);
+    const identity = identityOf(head, messages);
+    if (identity === null) {
+      await this.#setAside(lockToken);
+      return null;
+    }
+    const warmAsOf = head.d !== null && warm?.get(instance) === head.d ? head.d : null;
+    if (warmAsOf === null && head.part === "warm") await this.#load(claimed);
+    const item = describe(instance, identity, messages, warmAsOf, claimed);
+    return { item, lockToken, attemptCount: head.n ?? 1 };
+  }
+
+  #decodeMessages(rows: readonly Part[]): readonly OrchestratorItem[] {
+    const effects = new Effects();
+    const messages: OrchestratorItem[] = [];
+    for (const { id, a } of rows) {
+      try {
+        const item = decodeWorkItem(a);
+        if (item.type === "ActivityExecute") throw new TypeError("ActivityExecute is no message to an orchestration");
+        messages.push(item);
+      } catch (error) {
+        effects.warnings.push(`Message row ${id} cannot be decoded and will be skipped: ${messageOf(error)}`); // F5
+      }
+    }
+    if (effects.warnings.length > 0) this.#store.announce(effects, "here");
+    return messages;
+  }
+
+  /** F3 */
+  async #setAside(lockToken: string): Promise<void> {
+    await this.#store.query(OPERATION, setTurnAside, [this.#store.clock.now(), lockToken]);
+  }
+
+  /** F4. If it cannot be read, the instance is given back, as long as the store answers; else its lock lapses. */
+  async #load(claimed: Claimed): Promise<void> {
+    try {
+      const parts = await this.#store.query<Part>(OPERATION, loadInstance, [claimed.head.a, claimed.head.id]);
+      claimed.events = parts.filter(({ part }) => part === "event");
+      claimed.values = parts.filter(({ part }) => part === "value");
+    } catch (error) {
+      await this.#giveBack(claimed.lockToken).catch(() => {});
+      throw error;
+    }
+  }
+}
+
+export function droppedMessages(instance: string, count: number): string {
+  return `Dropped ${count} queue message(s) to instance '${fromColumn(instance)}', which nobody has started.`;
+}
+
+function byWish(calls: readonly FetchOrchestrationOptions[]): Iterable<readonly number[]> {
+  const groups = new Map<string, number[]>();
+  for (const [index, call] of calls.entries()) {
+    const key = JSON.stringify(wishOf(call));
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, [index]);
+    else group.push(index);
+  }
+  return groups.values();
+}
+
+function wishOf({ lockTimeoutMs, capability, warm }: FetchOrchestrationOptions): Wish {
+  const range = capability?.supportedVersions[0] ?? ALL_VERSIONS;
+  return { lockTimeoutMs, range, isWarm: warm !== undefined && warm.size > 0 };
+}
+
+function gather(parts: readonly Part[], tokens: readonly string[]): Claim {
+  const turns: Claimed[] = [];
+  let nextAt: number | null = null;
+  let isPassed = false;
+  for (const part of parts) {
+    const turn = turns[part.turn - 1];
+    switch (part.part) {
+      case "cold":
+      case "warm": {
+        const lockToken = tokens[part.turn - 1] as string;
+        turns.push({ head: part, lockToken, messages: [], events: [], values: [] });
+        break;
+      }
+      case "message":
+        turn?.messages.push(part);
+        break;
+      case "event":
+        turn?.events.push(part);
+        break;
+      case "value":
+        turn?.values.push(part);
+        break;
+      case "next":
+        nextAt = part.n;
+        break;
+      case "passed":
+        isPassed = true;
+        break;
+      case "dropped":
+        break;
+    }
+  }
+  return { turns, nextAt, isPassed };
+}
+
+function identityOf(head: Part, messages: readonly OrchestratorItem[]): StartIdentity | null {
+  if (head.b !== null) return { name: fromColumn(head.b), version: fromNullableColumn(head.c) ?? "" };
+  if (head.e !== null) return identityInEvent(head.e);
+  const start = messages.find(isStartLike);
+  return start === undefined ? null : identityInStart(start);
+}
+
+function describe(
+  instance: string,
+  { name, version }: StartIdentity,
+  messages: readonly OrchestratorItem[],
+  warmAsOf: string | null,
+  { head, events, values }: Claimed,
+): OrchestrationItem {
+  const item = { instance, orchestrationName: name, version, executionId: head.id, messages, warmAsOf };
+  if (warmAsOf !== null) return { ...item, history: [], historyError: null, kvSnapshot: NO_VALUES };
+  try {
+    const history = events.map(({ a }) => decodeEvent(a));
+    return { ...item, history, historyError: null, kvSnapshot: snapshot(values) };
+  } catch (error) {
+    if (!(error instanceof CodecError)) throw error;
+    return { ...item, history: [], historyError: error.message, kvSnapshot: NO_VALUES };
+  }
+}
+
+function snapshot(values: readonly Part[]): ReadonlyMap<string, KvEntry> {
+  return new Map(
+    values.map(({ a, b, id }) => [fromColumn(a), { value: fromNullableColumn(b) ?? "", lastUpdatedAtMs: id }]),
+  );
+}

@@ -1,0 +1,90 @@
+// providers/postgres/work-rows.ts — messages and activities as the functions of the schema take them: rows of JSON.
+
+import { encodeWorkItem } from "../../history/codec.js";
+import type { ActivityExecute, OrchestratorItem } from "../../history/work-item.js";
+import { isStartLike, targetInstance } from "../../history/work-item.js";
+import { toColumn, toNullableColumn } from "../../provider/kit/text-column.js";
+import type { ScheduledId, TagFilter } from "../../provider/provider.js";
+
+export interface MessageRow {
+  readonly instance: string;
+  readonly due: number;
+  readonly visible: number;
+  readonly kind: "start" | "queue" | "timer" | "other";
+  readonly parent: string | null;
+  readonly timer_execution: number | null;
+  readonly timer: number | null;
+  readonly item: string;
+}
+
+export interface ActivityRow {
+  readonly instance: string;
+  readonly execution: number;
+  readonly id: number;
+  readonly tag: string;
+  readonly session: string | null;
+  readonly item: string;
+}
+
+/** The time that is `delayMs` away, as an integer that columns can hold. */
+export function timeIn(now: number, delayMs: number): number {
+  return Math.min(now + Math.ceil(delayMs), Number.MAX_SAFE_INTEGER);
+}
+
+export function messageRow(item: OrchestratorItem, now: number, delayMs = 0): MessageRow {
+  const due = item.type === "TimerFired" ? item.fireAtMs : now;
+  const isTimer = item.type === "TimerFired";
+  return {
+    instance: toColumn(targetInstance(item)),
+    due,
+    visible: Math.max(due, timeIn(now, delayMs)),
+    kind: kindOf(item),
+    parent: toNullableColumn(isStartLike(item) ? item.parentInstance : null),
+    timer_execution: isTimer ? item.executionId : null,
+    timer: isTimer ? item.id : null,
+    item: encodeWorkItem(item),
+  };
+}
+
+function kindOf(item: OrchestratorItem): MessageRow["kind"] {
+  if (isStartLike(item)) return "start";
+  if (item.type === "QueueMessage") return "queue";
+  return item.type === "TimerFired" ? "timer" : "other";
+}
+
+export function activityRow(item: ActivityExecute): ActivityRow {
+  return {
+    instance: toColumn(item.instance),
+    execution: item.executionId,
+    id: item.id,
+    tag: tagColumn(item.tag),
+    session: toNullableColumn(item.sessionId),
+    item: encodeWorkItem(item),
+  };
+}
+
+export function scheduledRow({ instance, executionId, id }: ScheduledId): object {
+  return { instance: toColumn(instance), execution: executionId, id };
+}
+
+/** The tags that the filter lets through, as columns. Null: any. */
+export function wantedTags(filter: TagFilter): readonly string[] | null {
+  switch (filter.kind) {
+    case "any":
+      return null;
+    case "none":
+      return [];
+    case "default-only":
+      return [NO_TAG];
+    case "tags":
+      return filter.tags.map(tagColumn);
+    case "default-and":
+      return [NO_TAG, ...filter.tags.map(tagColumn)];
+  }
+}
+
+const NO_TAG = "";
+
+function tagColumn(tag: string | undefined): string {
+  return tag === undefined ? NO_TAG : `=${toColumn(tag)}`;
+}

@@ -1,0 +1,345 @@
+import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { InvalidOptionsError, MisuseError, ProviderError } from "../../src/errors.js";
+import { Batcher, type BatcherOptions, type Outcome } from "../../src/provider/kit/batcher.js";
+
+type Answer = readonly Outcome<string>[];
+
+/** A batch on its way, until the test lets it come back. */
+interface Flight {
+  readonly calls: readonly string[];
+  readonly land: (answer?: Answer) => Promise<void>;
+  readonly fail: (error: unknown) => Promise<void>;
+}
+
+/** A batcher whose batches stay on their way until told otherwise. */
+function inTheAir(options: Partial<BatcherOptions<string, string>> = {}): {
+  readonly batcher: Batcher<string, string>;
+  readonly flights: readonly Flight[];
+} {
+  const flights: Flight[] = [];
+  const run = (calls: readonly string[]): Promise<Answer> =>
+    new Promise((resolve, reject) => {
+      flights.push({
+        calls,
+        land: (answer = echo(calls)) => {
+          resolve(answer);
+          return rounds();
+        },
+        fail: (error) => {
+          reject(error);
+          return rounds();
+        },
+      });
+    });
+  return { batcher: new Batcher({ run, ...options }), flights };
+}
+
+/** A batcher whose batches come back at once, as `answer` says. */
+function atOnce(
+  answer: (calls: readonly string[]) => Answer,
+  options: Partial<BatcherOptions<string, string>> = {},
+): { readonly batcher: Batcher<string, string>; readonly batches: readonly (readonly string[])[] } {
+  const batches: (readonly string[])[] = [];
+  const run = (calls: readonly string[]): Answer => {
+    batches.push(calls);
+    return answer(calls);
+  };
+  return { batcher: new Batcher({ run, ...options }), batches };
+}
+
+function echo(calls: readonly string[]): Answer {
+  return calls.map((call) => ({ value: `${call}!` }));
+}
+
+/** Everything that is pending has begun, or never will by itself. */
+async function rounds(count = 3): Promise<void> {
+  for (let round = 0; round < count; round += 1) await new Promise((resolve) => setImmediate(resolve));
+}
+
+function submitAll(batcher: Batcher<string, string>, ...calls: readonly string[]): Promise<unknown[]> {
+  return Promise.all(calls.map((call) => batcher.submit(call).catch((error: unknown) => error)));
+}
+
+const refused = new ProviderError("lock-lost", "ack", "somebody else has it");
+const transient = new ProviderError("transient", "ack", "try again");
+
+describe("calls that are pending at one moment", () => {
+  test("go together, in the order of their submission", async () => {
+    const { batcher, batches } = atOnce(echo);
+
+    const first = batcher.submit("a");
+    const later = Promise.resolve().then(() => batcher.submit("b"));
+
+    expect(await Promise.all([first, later, batcher.submit("c")])).toEqual(["a!", "b!", "c!"]);
+    expect(batches).toEqual([["a", "c", "b"]]);
+  });
+
+  test("wait for the event loop, and so do those that follow from their answers: timers fire in between", async () => {
+    const { batcher } = atOnce(echo);
+    let hasFired = false;
+    setTimeout(() => {
+      hasFired = true;
+    }, 1);
+
+    for (let calls = 0; calls < 100_000 && !hasFired; calls += 1) await batcher.submit("again");
+
+    expect(hasFired).toBe(true);
+  });
+
+  test("are run though a test framework fakes the timers", async () => {
+    vi.useFakeTimers({ toFake: ["setImmediate", "setTimeout", "queueMicrotask"] });
+    onTestFinished(() => void vi.useRealTimers());
+    const { batcher } = atOnce(echo);
+
+    expect(await batcher.submit("a")).toBe("a!");
+  });
+
+  test("are cut into batches of no more than the most calls", async () => {
+    const { batcher, batches } = atOnce(echo, { maxCalls: 2 });
+
+    expect(await submitAll(batcher, "a", "b", "c", "d", "e")).toEqual(["a!", "b!", "c!", "d!", "e!"]);
+    expect(batches).toEqual([["a", "b"], ["c", "d"], ["e"]]);
+  });
+
+  test("are two hundred at most where nobody says otherwise", async () => {
+    const { batcher, batches } = atOnce(echo);
+
+    await submitAll(batcher, ...Array.from({ length: 450 }, (_, place) => String(place)));
+
+    expect(batches.map((batch) => batch.length)).toEqual([200, 200, 50]);
+  });
+});
+
+describe("while a batch is on its way", () => {
+  test("others wait, and go together as soon as it has come back, with those that its answers caused", async () => {
+    const { batcher, flights } = inTheAir();
+    const caused = batcher.submit("a").then(() => batcher.submit("d"));
+    await rounds();
+    const others = submitAll(batcher, "b", "c");
+    await rounds();
+    expect(flights).toHaveLength(1);
+
+    await flights[0]!.land();
+    expect(flights.map(({ calls }) => calls)).toEqual([["a"], ["b", "c", "d"]]);
+
+    await flights[1]!.land();
+    expect(await others).toEqual(["b!", "c!"]);
+    expect(await caused).toBe("d!");
+  });
+
+  test("as many others as allowed are on theirs, and each comes back by itself", async () => {
+    const { batcher, flights } = inTheAir({ maxInFlight: 2, maxCalls: 1 });
+    const answers: string[] = [];
+    for (const call of ["a", "b", "c"]) void batcher.submit(call).then((answer) => answers.push(answer));
+    await rounds();
+    expect(flights.map(({ calls }) => calls)).toEqual([["a"], ["b"]]);
+
+    await flights[1]!.land();
+    expect(answers).toEqual(["b!"]);
+    expect(flights.map(({ calls }) => calls)).toEqual([["a"], ["b"], ["c"]]);
+
+    await flights[0]!.land();
+    await flights[2]!.land();
+    expect(answers).toEqual(["b!", "a!", "c!"]);
+  });
+});
+
+describe("a call that is refused", () => {
+  test("rejects alone: its neighbours have their answers", async () => {
+    const answer: Answer = [{ value: "first" }, { error: refused }, { value: "third" }];
+    const { batcher, batches } = atOnce(() => answer);
+
+    expect(await submitAll(batcher, "a", "b", "c")).toEqual(["first", refused, "third"]);
+    expect(batches).toHaveLength(1);
+  });
+
+  test("may be refused with anything, even with nothing", async () => {
+    const { batcher } = atOnce((calls) => calls.map(() => ({ error: undefined })));
+
+    await expect(batcher.submit("a")).rejects.toBeUndefined();
+  });
+});
+
+describe("a batch that fails as a whole", () => {
+  const failsWith =
+    (error: unknown) =>
+    (calls: readonly string[]): Answer => {
+      if (calls.includes("bad")) throw error;
+      return echo(calls);
+    };
+
+  test("is run call by call, in order, so that only the culprit fails", async () => {
+    const { batcher, batches } = atOnce(failsWith(refused));
+
+    expect(await submitAll(batcher, "a", "bad", "c")).toEqual(["a!", refused, "c!"]);
+    expect(batches).toEqual([["a", "bad", "c"], ["a"], ["bad"], ["c"]]);
+  });
+
+  test("fails all alike where the error is transient", async () => {
+    const { batcher, batches } = atOnce(failsWith(transient));
+
+    expect(await submitAll(batcher, "a", "bad", "c")).toEqual([transient, transient, transient]);
+    expect(batches).toHaveLength(1);
+  });
+
+  test("is run call by call where its owner says so, and only there", async () => {
+    const { batcher, batches } = atOnce(failsWith(transient), { runsSingly: (error) => error === transient });
+    expect(await submitAll(batcher, "a", "bad")).toEqual(["a!", transient]);
+    expect(batches).toHaveLength(3);
+
+    const other = atOnce(failsWith(refused), { runsSingly: (error) => error === transient });
+    expect(await submitAll(other.batcher, "a", "bad")).toEqual([refused, refused]);
+  });
+
+  test("is not tried again when it was one call", async () => {
+    const { batcher, batches } = atOnce(failsWith(refused));
+
+    await expect(batcher.submit("bad")).rejects.toBe(refused);
+    expect(batches).toHaveLength(1);
+  });
+
+  test("keeps its place until the last of its calls has ended", async () => {
+    const { batcher, flights } = inTheAir();
+    const calls = submitAll(batcher, "a", "b");
+    await rounds();
+    const later = batcher.submit("c");
+    await flights[0]!.fail(refused);
+    await flights[1]!.land();
+    expect(flights.map((flight) => flight.calls)).toEqual([["a", "b"], ["a"], ["b"]]);
+
+    await flights[2]!.land();
+    await flights[3]!.land();
+    expect([await calls, await later]).toEqual([["a!", "b!"], "c!"]);
+  });
+});
+
+describe("calls with the same key", () => {
+  const keyOf = (call: string): string | null => (call.includes(":") ? call.split(":")[0]! : null);
+
+  test("never share a batch, and run in the order in which they came; others overtake them", async () => {
+    const { batcher, batches } = atOnce(echo, { keyOf });
+
+    await submitAll(batcher, "x:1", "x:2", "free", "y:1", "x:3", "y:2");
+
+    expect(batches).toEqual([["x:1", "free", "y:1"], ["x:2", "y:2"], ["x:3"]]);
+  });
+
+  test("are not on their way at the same time, however many batches may be", async () => {
+    const { batcher, flights } = inTheAir({ keyOf, maxInFlight: 3 });
+    const calls = submitAll(batcher, "x:1", "x:2", "free");
+    await rounds();
+    expect(flights.map((flight) => flight.calls)).toEqual([["x:1", "free"]]);
+
+    await flights[0]!.land();
+    await flights[1]!.land();
+    expect(await calls).toEqual(["x:1!", "x:2!", "free!"]);
+  });
+
+  test("go on after one of them has failed", async () => {
+    const { batcher } = atOnce(
+      (calls) => {
+        if (calls.includes("x:1")) throw transient;
+        return echo(calls);
+      },
+      { keyOf },
+    );
+
+    expect(await submitAll(batcher, "x:1", "x:2")).toEqual([transient, "x:2!"]);
+  });
+});
+
+describe("calls with a size", () => {
+  const sizes = { sizeOf: (call: string) => call.length, maxBytes: 5 };
+
+  test("share a batch up to the limit, in order: a smaller one does not overtake", async () => {
+    const { batcher, batches } = atOnce(echo, sizes);
+
+    await submitAll(batcher, "aa", "bbb", "cccc", "dd", "e");
+
+    expect(batches).toEqual([["aa", "bbb"], ["cccc"], ["dd", "e"]]);
+  });
+
+  test("go alone when they are larger than the limit", async () => {
+    const { batcher, batches } = atOnce(echo, sizes);
+
+    await submitAll(batcher, "a", "bbbbbbbb", "c");
+
+    expect(batches).toEqual([["a"], ["bbbbbbbb"], ["c"]]);
+  });
+});
+
+describe("every call is answered", () => {
+  test.each<[string, Answer]>([
+    ["too few outcomes", [{ value: "one" }]],
+    ["too many", [{ value: "one" }, { value: "two" }, { value: "three" }]],
+    ["none", []],
+  ])("by a rejection where the batch answers with %s: nobody can tell whose they are", async (_, answer) => {
+    const { batcher, batches } = atOnce(() => answer);
+
+    const answers = await submitAll(batcher, "a", "b");
+
+    expect(answers).toEqual([expect.any(MisuseError), expect.any(MisuseError)]);
+    expect((answers[0] as MisuseError).message).toContain(`2 calls and answered with ${answer.length} outcomes`);
+    expect(batches).toHaveLength(1);
+  });
+
+  test("by a rejection where the outcomes are none", async () => {
+    const nothing = undefined as unknown as Outcome<string>;
+    const { batcher } = atOnce(() => [{ value: "one" }, nothing]);
+
+    expect(await submitAll(batcher, "a", "b")).toEqual(["one", expect.any(TypeError)]);
+    expect(await submitAll(atOnce(() => undefined as unknown as Answer).batcher, "a")).toEqual([expect.any(TypeError)]);
+  });
+
+  test("by a rejection where a function of its owner throws, and the next ones are run", async () => {
+    const bug = new Error("bug");
+    const throws = (call: string): never => {
+      throw Object.assign(bug, { call });
+    };
+    const bad = (call: string): boolean => call === "bad";
+    const { batcher } = atOnce(echo, { keyOf: (call) => (bad(call) ? throws(call) : null) });
+    expect(await submitAll(batcher, "a", "bad", "c")).toEqual(["a!", bug, "c!"]);
+
+    const other = atOnce((calls) => (calls.some(bad) ? throws("bad") : echo(calls)), { runsSingly: () => throws("") });
+    expect(await submitAll(other.batcher, "a", "bad")).toEqual([bug, bug]);
+    expect(await other.batcher.submit("c")).toBe("c!");
+  });
+
+  test("before the batcher is idle", async () => {
+    const { batcher, flights } = inTheAir({ maxCalls: 1 });
+    const told: unknown[] = [];
+    await batcher.idle();
+    const tell = (answer: unknown): number => told.push(answer);
+    for (const call of ["a", "b"]) void batcher.submit(call).then(tell, tell);
+    const idle = batcher.idle().then(() => told.push("idle"));
+    await rounds();
+    await flights[0]!.land();
+    expect(told).toEqual(["a!"]);
+
+    await flights[1]!.fail(refused);
+    await idle;
+    expect(told).toEqual(["a!", refused, "idle"]);
+  });
+});
+
+describe("options", () => {
+  const run = echo;
+
+  test.each<[string, unknown, string]>([
+    ["no way to run", {}, "'run' is missing"],
+    ["no options at all", undefined, "'run' is missing"],
+    ["no calls", { run, maxCalls: 0 }, "'maxCalls' must be an integer from 1"],
+    ["no flights", { run, maxInFlight: 0 }, "'maxInFlight' must be an integer from 1"],
+    ["a limit without sizes", { run, maxBytes: 10 }, "without 'sizeOf'"],
+    ["a misspelled one", { run, maxCals: 10 }, "Did you mean 'maxCalls'?"],
+  ])("are refused: %s", (_, options, message) => {
+    const construct = (): unknown => new Batcher(options as BatcherOptions<string, string>);
+    expect(construct).toThrow(InvalidOptionsError);
+    expect(construct).toThrow(message);
+  });
+
+  test("that are undefined are the defaults", async () => {
+    const batcher = new Batcher({ run, maxCalls: undefined, keyOf: undefined } as BatcherOptions<string, string>);
+    expect(await batcher.submit("a")).toBe("a!");
+  });
+});
