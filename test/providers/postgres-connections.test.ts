@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import pg from "pg";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -292,19 +293,29 @@ onServer("a conflict with others", () => {
   });
 });
 
+const KILL = `
+  import { spawnSync } from "node:child_process";
+import pg from "pg";
+  const [url, applicationName] = process.argv.slice(1);
+  const client = new pg.Client(url);
+  await client.connect();
+  const text = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = $1";
+  await client.query(text, [applicationName]);
+  await client.end();
+`;
+
 onServer("a connection that the server ends", () => {
   test("while nobody uses it is replaced, and nobody notices", async () => {
     const other = await Other.open();
     const applicationName = uniqueName();
-    const connections = await open({ applicationName, maxConnections: 3 });
-    await Promise.all([1, 2, 3].map(() => connections.query("test", "SELECT pg_sleep(0.01)")));
-    for (let round = 0; round < 5; round += 1) {
-      const pids = await other.pidsOf(applicationName);
-      await other.kill(...pids);
-      // At once: we may not have heard of it yet.
-      const [row] = await connections.query<{ pid: number }>("test", PID);
-      expect(pids).not.toContain(row?.pid);
-    }
+    const connections = await open({ applicationName, maxConnections: 5 });
+    await Promise.all([1, 2, 3, 4, 5].map(() => connections.query("test", "SELECT pg_sleep(0.05)")));
+    const pids = await other.pidsOf(applicationName);
+    expect(pids.length).toBeGreaterThan(1);
+    // Nothing else runs here meanwhile: the statement is sent before anything is heard of the end of any connection.
+    spawnSync(process.execPath, ["--input-type=module", "--eval", KILL, SERVER_URL, applicationName]);
+    const [row] = await connections.query<{ pid: number }>("test", PID);
+    expect(pids).not.toContain(row?.pid);
   });
 
   test("under a statement undoes it, and it is sent once more", async () => {
@@ -390,7 +401,7 @@ onServer("a network that fails", () => {
 
   test("without a word is noticed when the answer is overdue, and that connection is not used again", async () => {
     const proxy = await ServerProxy.to(SERVER_URL);
-    const connections = await open({ statementTimeoutMs: 1, maxConnections: 1 }, proxy.url);
+    const connections = await open({ statementTimeoutMs: 1_000, maxConnections: 1 }, proxy.url);
     proxy.swallow();
     const overdue = await connections.query("test", "SELECT 1").catch((error) => error);
     expect(overdue).toMatchObject({ kind: "transient" });
@@ -444,8 +455,10 @@ onServer("closing", () => {
   test("does not wait for a server that no longer answers", async () => {
     const proxy = await ServerProxy.to(SERVER_URL);
     const connections = await open({}, proxy.url);
+    await connections.dedicated("listen");
     proxy.swallow();
     await connections.close();
+    await proxy.untilOpen(0);
   });
 
   test("is not needed for the process to end", async () => {
@@ -457,8 +470,8 @@ onServer("closing", () => {
 });
 
 onServer("a password function", () => {
-  function partsOf(password: () => string | Promise<string>): object {
-    const { hostname: host, port, username: user, pathname } = new URL(SERVER_URL);
+  function partsOf(password: () => string | Promise<string>, url = SERVER_URL): object {
+    const { hostname: host, port, username: user, pathname } = new URL(url);
     return { host, port: Number(port), user, password, database: pathname.slice(1) };
   }
   const right = decodeURIComponent(SERVER_URL === "" ? "" : new URL(SERVER_URL).password);
@@ -484,6 +497,19 @@ onServer("a password function", () => {
     );
     const message = expect.stringMatching(/password function failed.*the vault is sealed/);
     await expect(failing).rejects.toMatchObject({ kind: "transient", message });
+  });
+
+  test("that fails leaves no half-open connection", async () => {
+    const proxy = await ServerProxy.to(SERVER_URL);
+    const passwords = [right];
+    const connections = await open(
+      {},
+      partsOf(async () => passwords.pop()!, proxy.url),
+    );
+    await expect(connections.dedicated("listen")).rejects.toThrow("password function failed");
+    expect(proxy.connections).toBe(2);
+    await proxy.untilOpen(1);
+    await connections.query("test", PID);
   });
 
   test("that answers with no password is told of", async () => {

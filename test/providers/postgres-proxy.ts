@@ -10,6 +10,8 @@ export class ServerProxy {
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
   #url = "";
+  #open = 0;
+  #onClose: () => void = () => {};
   /** Told each time the client has sent something. */
   #onSent: ((bytes: Buffer) => void) | null = null;
 
@@ -61,7 +63,21 @@ export class ServerProxy {
     });
   }
 
+  /** Resolves when no more than so many connections are open. */
+  async untilOpen(most: number): Promise<void> {
+    while (this.#open > most) {
+      await new Promise<void>((resolve) => {
+        this.#onClose = resolve;
+      });
+    }
+  }
+
   #join(client: Socket, server: Socket): void {
+    this.#open += 1;
+    client.on("close", () => {
+      this.#open -= 1;
+      this.#onClose();
+    });
     for (const [from, to] of [
       [client, server],
       [server, client],

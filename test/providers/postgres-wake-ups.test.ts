@@ -670,6 +670,47 @@ describe("a server that cannot be reached", () => {
     expect(warnings.all).toHaveLength(1);
   });
 
+  test("is polled from the moment that the connection is lost", async () => {
+    const { server, clock, news } = await offlineListener();
+    server.dedicated = () => Promise.reject(new Error("refused"));
+
+    server.opened[0]!.lose(new Error("gone"));
+
+    expect(await growth(clock, news, 400)).toEqual([50, 150, 350]);
+  });
+
+  test("is lost once, however often it is said, and not asked any more", async () => {
+    const { server, clock, warnings } = await offlineListener();
+    const [connection] = server.opened;
+    const { length } = connection!.asked;
+
+    connection!.lose(new Error("gone"));
+    connection!.lose(new Error("and gone"));
+    await clock.advance(125);
+    expect(server.opened).toHaveLength(2);
+    await clock.advance(60_000);
+
+    expect(connection!.asked).toHaveLength(length);
+    expect(server.opened).toHaveLength(2);
+    expect(warnings.all).toHaveLength(1);
+  });
+
+  test("is lost once when that happens before anything was heard", async () => {
+    const { wakeUps, server, clock, news, warnings } = offlineProcess();
+    server.delivers = false;
+    wakeUps.enter();
+    await clock.advance(49);
+
+    server.opened[0]!.lose(new Error("gone"));
+    server.delivers = true;
+    await clock.advance(0);
+    expect(warnings.all).toEqual([expect.stringContaining("(gone)")]);
+    await clock.advance(125);
+
+    expect(server.opened.map(({ isOpen }) => isOpen)).toEqual([false, true]);
+    expect(await growth(clock, news, 2_000)).toEqual([]);
+  });
+
   test("is warned of again when it is lost after it stood for a while", async () => {
     const { server, clock, warnings } = await offlineListener();
 
@@ -754,6 +795,9 @@ describe("a pooler that takes a LISTEN and delivers nothing", () => {
     expect(clock.pendingTimers).toBe(0);
     expect(server.open).toBe(0);
     expect(warnings.all).toEqual([]);
+    wakeUps.enter();
+    await clock.advance(0);
+    expect(server.opened).toHaveLength(2);
   });
 
   test("whose probe is late stands when it comes", async () => {

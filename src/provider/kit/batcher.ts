@@ -189,7 +189,7 @@ export class Batcher<Call, R> {
   }
 
   #reportIdle(): void {
-    if (this.#inFlight > 0) return;
+    if (this.#waiting.length > 0 || this.#inFlight > 0) return;
     for (const listener of this.#idleListeners.splice(0)) listener();
   }
 }

@@ -27,7 +27,7 @@ const renewSessions = `SELECT * FROM {schema}.renew_sessions($1, $2, $3, $4)`;
 const removeSessions = `SELECT * FROM {schema}.remove_sessions($1)`;
 
 interface Part {
-  readonly part: "work" | "next";
+  readonly part: "work" | "next" | "passed";
   readonly turn: number;
   readonly id: number;
   readonly a: string;
@@ -50,10 +50,22 @@ interface Renewing {
   readonly extendForMs: number;
 }
 
+/** What one statement has claimed. */
+interface Claim {
+  readonly works: readonly LockedWorkItem[];
+  /** Tokens of what cannot be decoded. */
+  readonly aside: readonly string[];
+  readonly nextAt: number | null;
+  readonly isPassed: boolean;
+}
+
 type WorkLook = Look<LockedWorkItem>;
 
 /** Woken for what may be a session's: who its owner is, each of them has to see for itself. */
 const EVERYBODY = Number.POSITIVE_INFINITY;
+
+/** How often a fetch that has lost sessions to others looks again. */
+const MOST_LOOKS = 5;
 
 /** While the disk syncs one batch, the next can be executed. */
 const IN_FLIGHT = 2;
@@ -148,10 +160,10 @@ export class ActivityQueue {
     let nextAt: number | null = null;
     let failure: { readonly error: unknown } | null = null;
     try {
-      for (let isAside = true; isAside && found.length < count; ) {
+      for (let look = 1, isWorthALook = true; isWorthALook && found.length < count; look += 1) {
         const claim = await this.#claim(options, count - found.length);
         nextAt = claim.nextAt;
-        isAside = claim.aside.length > 0;
+        isWorthALook = claim.aside.length > 0 || (claim.isPassed && look < MOST_LOOKS);
         found.push(...claim.works);
         for (const lockToken of claim.aside) {
           await this.#store.query("fetchWorkItem", setActivityAside, [lockToken]); // A2
@@ -169,7 +181,7 @@ export class ActivityQueue {
   async #claim(
     { lockTimeoutMs, tagFilter = { kind: "default-only" }, session }: FetchWorkOptions,
     count: number,
-  ): Promise<{ readonly works: LockedWorkItem[]; readonly aside: string[]; readonly nextAt: number | null }> {
+  ): Promise<Claim> {
     const now = this.#store.clock.now();
     const lockedUntil = timeIn(now, lockTimeoutMs);
     const tokens = Array.from({ length: count }, () => this.#store.newId());
@@ -200,7 +212,8 @@ export class ActivityQueue {
       if (session !== undefined) effects.activityAt(timeIn(now, session.lockTimeoutMs));
     }
     this.#store.announce(effects, "here");
-    return { works, aside, nextAt: parts.find(({ part }) => part === "next")?.n ?? null };
+    const nextAt = parts.find(({ part }) => part === "next")?.n ?? null;
+    return { works, aside, nextAt, isPassed: parts.some(({ part }) => part === "passed") };
   }
 
   async #ack(calls: readonly Acking[]): Promise<readonly Outcome<void>[]> {

@@ -52,7 +52,8 @@ export interface DedicatedConnection {
 }
 
 /** `resting`: in the pool, and nobody uses it. */
-type Clients = Map<PgClient, "busy" | "resting">;
+type ClientState = "busy" | "resting";
+type Clients = Map<PgClient, ClientState>;
 
 /** The first with everything that our SQL uses, and the oldest that we have reason to expect. */
 const OLDEST_SERVER = 130_000;
@@ -201,7 +202,7 @@ export class Connections {
     try {
       for (;;) {
         const client = await this.#unlessCut(this.#pool.connect());
-        this.#clients.set(client, "busy");
+        this.#mark(client, "busy");
         if (client.connection?.stream.writable !== false) return client;
         this.#release(client, true); // It ended while nobody used it, and its pool has yet to hear of it.
       }
@@ -229,8 +230,13 @@ export class Connections {
 
   /** C2 */
   #release(client: PgPooledClient, isBroken: boolean): void {
-    if (this.#clients.has(client)) this.#clients.set(client, "resting");
+    this.#mark(client, "resting");
     client.release(isBroken);
+  }
+
+  /** What has ended in the meantime stays forgotten. */
+  #mark(client: PgClient, state: ClientState): void {
+    if (this.#clients.has(client)) this.#clients.set(client, state);
   }
 
   /** What has ended one connection may have ended all, and we have yet to hear of it. The next call gets a new one. */
@@ -300,11 +306,9 @@ export class Connections {
   /** C6 */
   async #shutDown(): Promise<void> {
     await withinTime(Promise.allSettled(this.#onTheirWay), CLOSE_GRACE_MS).catch(() => {});
-    const isAnyoneLeft = this.#onTheirWay.size > 0;
     this.#cut.abort();
-    if (isAnyoneLeft) for (const client of this.#clients.keys()) cut(client);
-    await withinTime(this.#pool.end(), GOODBYE_MS).catch(() => {});
-    await Promise.all([...this.#clients.keys()].map(end));
+    await Promise.all([...this.#clients].map(([client, state]) => (state === "resting" ? end(client) : cut(client))));
+    await withinTime(this.#pool.end(), GOODBYE_MS).catch(() => {}); // It waits for whoever has yet to give one back.
   }
 }
 

@@ -5,7 +5,7 @@
 //   L2. While somebody waits it is asked now and then whether it lives. One that does not answer is lost: the other end
 //       of a half-open connection is gone, and nobody says so.
 //   L3. It is lost once, and never after it was closed.
-//   L4. It has timers only while it opens or is watched. Its socket keeps no process alive: see `Connections.dedicated`.
+//   L4. It has timers only while it opens or is watched, and a dedicated connection by itself keeps no process alive.
 
 import { randomUUID } from "node:crypto";
 import { type Clock, sleep } from "../../clock.js";
@@ -113,7 +113,7 @@ export class ListenConnection {
     const arrival = new AbortController();
     this.#connection.onLost((error) => this.#lose(error));
     this.#connection.onNotification((where, payload) => {
-      if (where !== channel || this.#over.signal.aborted) return;
+      if (where !== channel) return;
       if (payload === probe) arrival.abort();
       else onPayload(payload);
     });

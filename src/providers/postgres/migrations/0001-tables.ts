@@ -11,6 +11,8 @@
 //   S2. Rows of several instances are locked in the order of their ids, all of them before anything else is locked: rows of
 //       the schedule, then activities by id, then sessions by id. Nobody waits in a circle.
 //   S3. `ready_at` is never later than it should be. It may be earlier: a claim that finds no visible message puts it right.
+//   S4. Who is ready stands in line by `place`: the due time of its oldest message, which a lock or a delay does not change.
+//       It is never later than `ready_at`.
 //
 // States of a row, and the ways out of each:
 //
@@ -73,8 +75,9 @@ CREATE TABLE {schema}.history (
 CREATE TABLE {schema}.schedule (
   instance_id  text COLLATE "C" PRIMARY KEY,
   ready_at     bigint,
+  place        bigint NOT NULL,
   -- Among those of the same millisecond.
-  ready_order  bigint NOT NULL,
+  place_order  bigint NOT NULL,
   lock_token   text COLLATE "C",
   locked_until bigint,
   -- How often the messages of its next batch were handed out.
@@ -82,7 +85,7 @@ CREATE TABLE {schema}.schedule (
   -- The messages that were handed out under the lock.
   batch        bigint[]
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
-CREATE INDEX schedule_ready ON {schema}.schedule (ready_at, ready_order) WHERE ready_at IS NOT NULL;
+CREATE INDEX schedule_line ON {schema}.schedule (place, place_order, ready_at) WHERE ready_at IS NOT NULL;
 CREATE UNIQUE INDEX schedule_by_token ON {schema}.schedule (lock_token) WHERE lock_token IS NOT NULL;
 -- Steps are longer than batches: each message of a batch has a place of its own.
 CREATE SEQUENCE {schema}.schedule_order INCREMENT BY 1000;

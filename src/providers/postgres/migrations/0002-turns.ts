@@ -6,23 +6,25 @@
 
 export const turns = `
 -- Locks the schedule rows of these instances in the order of their ids (S2), makes those that are not there, and lets each
--- be ready at its time at the latest (S3). A null time changes nothing but the lock.
-CREATE FUNCTION {schema}.lock_schedule(p_ids text[], p_at bigint[]) RETURNS void
+-- be ready at its time at the latest (S3), with its place in line (S4). Where there is no time, nothing changes but the lock.
+CREATE FUNCTION {schema}.lock_schedule(p_ids text[], p_ready_at bigint[] DEFAULT '{}', p_places bigint[] DEFAULT '{}')
+RETURNS void
 LANGUAGE sql VOLATILE AS $$
-  WITH place AS MATERIALIZED (SELECT nextval('{schema}.schedule_order') AS first)
-  INSERT INTO {schema}.schedule AS s (instance_id, ready_at, ready_order)
-  SELECT wish.id, wish.at, place.first + wish.n
+  WITH turn AS MATERIALIZED (SELECT nextval('{schema}.schedule_order') AS first)
+  INSERT INTO {schema}.schedule AS s (instance_id, ready_at, place, place_order)
+  SELECT wish.id, wish.ready_at, COALESCE(wish.place, 9007199254740991), turn.first + wish.n
   FROM (
-    SELECT id COLLATE "C" AS id, min(at) AS at, min(n) AS n
-    FROM unnest(p_ids, p_at) WITH ORDINALITY AS w (id, at, n)
+    SELECT id COLLATE "C" AS id, min(ready_at) AS ready_at, min(place) AS place, min(n) AS n
+    FROM unnest(p_ids, p_ready_at, p_places) WITH ORDINALITY AS w (id, ready_at, place, n)
     GROUP BY id COLLATE "C"
-  ) AS wish, place
+  ) AS wish, turn
   ORDER BY wish.id
   ON CONFLICT (instance_id) DO UPDATE SET
     ready_at = CASE WHEN s.locked_until IS NULL THEN LEAST(s.ready_at, excluded.ready_at) ELSE s.ready_at END,
-    ready_order = CASE
-      WHEN s.locked_until IS NULL AND (s.ready_at IS NULL OR excluded.ready_at < s.ready_at) THEN excluded.ready_order
-      ELSE s.ready_order
+    place = CASE WHEN s.locked_until IS NULL THEN LEAST(s.place, excluded.place) ELSE s.place END,
+    place_order = CASE
+      WHEN s.locked_until IS NULL AND excluded.place < s.place THEN excluded.place_order
+      ELSE s.place_order
     END
 $$;
 
@@ -39,8 +41,15 @@ BEGIN
     locked_until = NULL,
     batch = NULL,
     attempts = CASE WHEN p_is_acked THEN 0 ELSE s.attempts END,
-    ready_at = (SELECT min(m.visible_at) FROM {schema}.messages AS m WHERE m.instance_id = s.instance_id)
-  WHERE s.instance_id = ANY (p_ids);
+    ready_at = oldest.visible_at,
+    place = oldest.due_at
+  FROM unnest(p_ids) AS released (id)
+  CROSS JOIN LATERAL (
+    SELECT m.visible_at, m.due_at FROM {schema}.messages AS m
+    WHERE m.instance_id = released.id
+    ORDER BY m.visible_at LIMIT 1
+  ) AS oldest
+  WHERE s.instance_id = released.id;
 END
 $$;
 
@@ -97,19 +106,21 @@ LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET
 DECLARE
   v_begun integer[];
   v_ids text[];
-  v_at bigint[];
+  v_visible bigint[];
+  v_due bigint[];
 BEGIN
   -- Once without a lock, so that a start of what has long begun touches nothing.
   v_begun := ARRAY (
     SELECT m.call FROM json_to_recordset(p_messages) AS m (call integer, instance text, absent boolean)
     WHERE m.absent AND {schema}.has_begun(m.instance)
   );
-  SELECT array_agg(m.instance ORDER BY m.call), array_agg(m.visible ORDER BY m.call) INTO v_ids, v_at
-  FROM json_to_recordset(p_messages) AS m (call integer, instance text, visible bigint)
+  SELECT array_agg(m.instance ORDER BY m.call), array_agg(m.visible ORDER BY m.call), array_agg(m.due ORDER BY m.call)
+  INTO v_ids, v_visible, v_due
+  FROM json_to_recordset(p_messages) AS m (call integer, instance text, visible bigint, due bigint)
   WHERE NOT m.call = ANY (v_begun);
   IF v_ids IS NULL THEN RETURN; END IF;
 
-  PERFORM {schema}.lock_schedule(v_ids, v_at); -- S1
+  PERFORM {schema}.lock_schedule(v_ids, v_visible, v_due); -- S1
   v_begun := v_begun || ARRAY (
     SELECT m.call FROM json_to_recordset(p_messages) AS m (call integer, instance text, absent boolean)
     WHERE m.absent AND NOT m.call = ANY (v_begun) AND {schema}.has_begun(m.instance)
@@ -162,10 +173,10 @@ BEGIN
         FROM {schema}.schedule AS s
         LEFT JOIN {schema}.instances AS i ON i.instance_id = s.instance_id
         LEFT JOIN {schema}.executions AS x ON x.instance_id = i.instance_id AND x.execution_id = i.current_execution_id
-        WHERE s.ready_at <= p_now
+        WHERE s.place <= p_now AND s.ready_at <= p_now
           AND (x.pinned_major IS NULL OR (x.pinned_major, x.pinned_minor, x.pinned_patch)
             BETWEEN (p_min[1], p_min[2], p_min[3]) AND (p_max[1], p_max[2], p_max[3]))
-        ORDER BY s.ready_at, s.ready_order LIMIT 1
+        ORDER BY s.place, s.place_order LIMIT 1
         FOR UPDATE OF s
       );
     ELSE
@@ -174,10 +185,10 @@ BEGIN
         FROM {schema}.schedule AS s
         LEFT JOIN {schema}.instances AS i ON i.instance_id = s.instance_id
         LEFT JOIN {schema}.executions AS x ON x.instance_id = i.instance_id AND x.execution_id = i.current_execution_id
-        WHERE s.ready_at <= p_now
+        WHERE s.place <= p_now AND s.ready_at <= p_now
           AND (x.pinned_major IS NULL OR (x.pinned_major, x.pinned_minor, x.pinned_patch)
             BETWEEN (p_min[1], p_min[2], p_min[3]) AND (p_max[1], p_max[2], p_max[3]))
-        ORDER BY s.ready_at, s.ready_order LIMIT cardinality(p_tokens) - cardinality(v_taken)
+        ORDER BY s.place, s.place_order LIMIT cardinality(p_tokens) - cardinality(v_taken)
         FOR UPDATE OF s SKIP LOCKED
       );
     END IF;
@@ -227,7 +238,10 @@ BEGIN
   IF cardinality(v_taken) < cardinality(p_tokens) THEN
     RETURN QUERY
       SELECT 'next', 0, 0::bigint, NULL::text, NULL::text, NULL::text, NULL::text, NULL::text,
-             (SELECT min(s.ready_at) FROM {schema}.schedule AS s WHERE s.ready_at > p_now);
+             LEAST(
+               (SELECT min(s.place) FROM {schema}.schedule AS s WHERE s.place > p_now AND s.ready_at IS NOT NULL),
+               (SELECT min(s.ready_at) FROM {schema}.schedule AS s WHERE s.place <= p_now AND s.ready_at > p_now)
+             );
     RETURN QUERY
       SELECT 'passed', 0, 0::bigint, NULL::text, NULL::text, NULL::text, NULL::text, NULL::text, NULL::bigint
       WHERE EXISTS (
@@ -235,7 +249,7 @@ BEGIN
         FROM {schema}.schedule AS s
         LEFT JOIN {schema}.instances AS i ON i.instance_id = s.instance_id
         LEFT JOIN {schema}.executions AS x ON x.instance_id = i.instance_id AND x.execution_id = i.current_execution_id
-        WHERE s.ready_at <= p_now
+        WHERE s.place <= p_now AND s.ready_at <= p_now
           AND (x.pinned_major IS NULL OR (x.pinned_major, x.pinned_minor, x.pinned_patch)
             BETWEEN (p_min[1], p_min[2], p_min[3]) AND (p_max[1], p_max[2], p_max[3]))
       );
@@ -325,22 +339,24 @@ DECLARE
   v_calls integer[];
   v_ids text[];
   v_others text[];
-  v_at bigint[];
+  v_visible bigint[];
+  v_due bigint[];
 BEGIN
   -- A look, to know which rows to lock. A lock that is not live now never will be again.
   SELECT array_agg(t.call), array_agg(s.instance_id) INTO v_calls, v_seen
   FROM json_to_recordset(p_turns) AS t (call integer, token text)
   JOIN {schema}.schedule AS s ON s.lock_token = t.token AND s.locked_until > p_now;
   IF v_calls IS NULL THEN RETURN; END IF;
-  SELECT array_agg(m.instance), array_agg(m.visible) INTO v_others, v_at
-  FROM json_to_recordset(p_messages) AS m (call integer, instance text, visible bigint)
+  SELECT array_agg(m.instance ORDER BY m.n), array_agg(m.visible ORDER BY m.n), array_agg(m.due ORDER BY m.n)
+  INTO v_others, v_visible, v_due
+  FROM json_to_recordset(p_messages) AS m (n integer, call integer, instance text, visible bigint, due bigint)
   WHERE m.call = ANY (v_calls) AND m.instance <> ALL (v_seen);
 
   -- S2: their own rows and those of whom they write to, in one order.
   IF v_others IS NULL THEN
     PERFORM 1 FROM {schema}.schedule AS s WHERE s.instance_id = ANY (v_seen) ORDER BY s.instance_id FOR UPDATE;
   ELSE
-    PERFORM {schema}.lock_schedule(v_others || v_seen, v_at || array_fill(NULL::bigint, ARRAY[cardinality(v_seen)]));
+    PERFORM {schema}.lock_schedule(v_others || v_seen, v_visible, v_due);
   END IF;
   -- S1
   SELECT array_agg(t.call ORDER BY t.call), array_agg(s.instance_id ORDER BY t.call) INTO v_calls, v_ids
@@ -588,7 +604,7 @@ CREATE FUNCTION {schema}.append_events(p_now bigint, p_id text, p_execution bigi
 RETURNS TABLE (is_ready boolean)
 LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET jit = off AS $$
 BEGIN
-  PERFORM {schema}.lock_schedule(ARRAY[p_id], ARRAY[NULL::bigint]); -- S1
+  PERFORM {schema}.lock_schedule(ARRAY[p_id]); -- S1
   INSERT INTO {schema}.executions (instance_id, execution_id, started_at) VALUES (p_id, p_execution, p_now)
   ON CONFLICT DO NOTHING;
   INSERT INTO {schema}.history (instance_id, execution_id, event_id, event_type, event_data)

@@ -33,6 +33,7 @@ $$;
 -- Answers in parts:
 --   work   turn: the ordinal of the token, id: row, a: work item, n: attempts, is_over: whether nobody wants its outcome
 --   next   n: when the next of them is ready, or a session ends      where there was less than was asked for
+--   passed there may be more, which somebody else had locked, or whose session somebody else has taken      likewise
 CREATE FUNCTION {schema}.fetch_activities(
   p_now bigint, p_until bigint, p_tokens text[], p_tags text[], p_owner text, p_session_until bigint,
   p_most_sessions bigint
@@ -44,8 +45,9 @@ DECLARE
   v_tried bigint[] := '{}';
   v_found bigint[];
   v_taken bigint[] := '{}';
+  v_wanted integer := cardinality(p_tokens);
 BEGIN
-  WHILE cardinality(v_taken) < cardinality(p_tokens) LOOP
+  WHILE cardinality(v_taken) < v_wanted LOOP
     v_found := ARRAY (
       SELECT best.id
       FROM unnest(v_tags) AS wanted (tag)
@@ -77,7 +79,10 @@ BEGIN
       ORDER BY locked.ready_at, locked.id
     );
     CONTINUE WHEN v_found = '{}';
-    v_found := {schema}.claim_sessions(p_now, v_found, p_owner, p_session_until, p_most_sessions);
+    IF EXISTS (SELECT 1 FROM {schema}.activities AS q WHERE q.id = ANY (v_found) AND q.session_id IS NOT NULL) THEN
+      v_found := {schema}.claim_sessions(p_now, v_found, p_owner, p_session_until, p_most_sessions);
+      v_wanted := 0; -- S2: sessions are locked once, and nothing after them.
+    END IF;
     UPDATE {schema}.activities AS q SET
       lock_token = p_tokens[cardinality(v_taken) + f.n],
       ready_at = p_until,
@@ -88,6 +93,7 @@ BEGIN
   END LOOP;
 
   IF cardinality(v_taken) < cardinality(p_tokens) THEN
+    RETURN QUERY SELECT 'passed', 0, 0::bigint, NULL::text, NULL::bigint, false WHERE v_wanted = 0;
     RETURN QUERY
       SELECT 'next', 0, 0::bigint, NULL::text, LEAST(
         (
@@ -123,9 +129,6 @@ DECLARE
   v_new text[];
   v_free bigint;
 BEGIN
-  IF NOT EXISTS (SELECT 1 FROM {schema}.activities AS q WHERE q.id = ANY (p_ids) AND q.session_id IS NOT NULL) THEN
-    RETURN p_ids;
-  END IF;
   -- In the order of the work, so that the oldest finds room.
   v_new := ARRAY (
     SELECT wanted.session_id FROM (
@@ -185,7 +188,8 @@ DECLARE
   v_calls integer[];
   v_seen bigint[];
   v_ids text[];
-  v_at bigint[];
+  v_visible bigint[];
+  v_due bigint[];
   v_sessions text[];
 BEGIN
   -- A look, to know which rows to lock. A lock that is not live now never will be again.
@@ -193,11 +197,12 @@ BEGIN
   FROM json_to_recordset(p_acks) AS t (call integer, token text)
   JOIN {schema}.activities AS q ON q.lock_token = t.token AND q.ready_at > p_now;
   IF v_calls IS NULL THEN RETURN; END IF;
-  SELECT array_agg(m.instance ORDER BY m.call), array_agg(m.visible ORDER BY m.call) INTO v_ids, v_at
-  FROM json_to_recordset(p_messages) AS m (call integer, instance text, visible bigint)
+  SELECT array_agg(m.instance ORDER BY m.call), array_agg(m.visible ORDER BY m.call), array_agg(m.due ORDER BY m.call)
+  INTO v_ids, v_visible, v_due
+  FROM json_to_recordset(p_messages) AS m (call integer, instance text, visible bigint, due bigint)
   WHERE m.call = ANY (v_calls);
   IF v_ids IS NOT NULL THEN
-    PERFORM {schema}.lock_schedule(v_ids, v_at); -- S1, S2
+    PERFORM {schema}.lock_schedule(v_ids, v_visible, v_due); -- S1, S2
   END IF;
 
   PERFORM 1 FROM {schema}.activities AS q WHERE q.id = ANY (v_seen) ORDER BY q.id FOR UPDATE; -- S2

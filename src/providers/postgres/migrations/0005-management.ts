@@ -272,7 +272,7 @@ DECLARE
 BEGIN
   v_known := ARRAY (SELECT i.instance_id FROM {schema}.instances AS i WHERE i.instance_id = ANY (p_ids)); -- X3
   v_scope := ARRAY (SELECT scope.instance_id FROM {schema}.deletion_scope(v_known) AS scope);
-  PERFORM {schema}.lock_schedule(v_scope, array_fill(NULL::bigint, ARRAY[cardinality(v_scope)])); -- X5
+  PERFORM {schema}.lock_schedule(v_scope); -- X5
   v_known := ARRAY (
     SELECT i.instance_id FROM {schema}.instances AS i
     WHERE i.instance_id = ANY (v_known)
