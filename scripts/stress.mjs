@@ -1,11 +1,23 @@
-// Presses a provider of this package: `npm run stress -- memory|sqlite [--duration SECONDS] [--config NAME]`.
+// Presses a provider of this package: `npm run stress -- memory|sqlite|postgres [--duration SECONDS] [--config NAME]`.
+// PostgreSQL is the server that DUROXIDE_PG_URL names, or one that is started for the purpose, with every commit synced.
 
 import { parseArgs } from "node:util";
 import { systemClock } from "duroxide-ts/provider";
 import { formatStressReport, runStressSuite, STRESS_CONFIGURATIONS } from "duroxide-ts/provider-tests";
-import { memoryStore, sqliteFileStore, sqliteMemoryStore } from "../dist/provider-tests/own-stores.js";
+import { memoryStore, postgresStore, sqliteFileStore, sqliteMemoryStore } from "../dist/provider-tests/own-stores.js";
+import { openPostgres } from "./postgres-server.mjs";
 
-const STORES = { memory: memoryStore, "sqlite-memory": sqliteMemoryStore, "sqlite-file": sqliteFileStore() };
+const STORES = {
+  memory: () => memoryStore,
+  "sqlite-memory": () => sqliteMemoryStore,
+  "sqlite-file": () => sqliteFileStore(),
+  async postgres() {
+    const opened = await openPostgres({ durable: true });
+    if (opened.kind !== "missing") return postgresStore(opened.url);
+    process.stdout.write(`Stress of postgres skipped: ${opened.reason}.\n`);
+    process.exit(0);
+  },
+};
 
 const LONGEST_MS = 86_400_000;
 const GENERAL = ["infra-check", "infra-check-large-payload", "ci-quick", "baseline", "concurrency", "large-payload"];
@@ -15,14 +27,17 @@ const SUITE = ["sqlite-suite-1-1", "sqlite-suite-2-2"];
 const PLANS = {
   memory: { memory: GENERAL },
   sqlite: { "sqlite-memory": SUITE, "sqlite-file": [...GENERAL, ...SUITE] },
+  postgres: { postgres: GENERAL },
 };
 
 const { plan, durationMs } = readArguments();
+const factories = new Map();
+for (const { store } of plan) if (!factories.has(store)) factories.set(store, await STORES[store]());
 const runs = plan.map(({ store, configuration }) => ({
   store,
   configuration,
   durationMs: durationMs ?? STRESS_CONFIGURATIONS[configuration].config.durationMs,
-  open: () => STORES[store].open({ clock: systemClock }),
+  open: () => factories.get(store).open({ clock: systemClock }),
 }));
 const report = await runStressSuite(runs, ({ store, configuration, durationMs: ms }) =>
   process.stderr.write(`${store} ${configuration}, ${ms / 1_000} s\n`),

@@ -12,7 +12,7 @@ import type { Reporter, TestModule, Vitest } from "vitest/node";
 export type Catalogue = Readonly<Record<string, readonly string[] | string>>;
 
 /** A describe block of this name runs the same tests on one of the stores; it is no part of a title. */
-const STORE_BLOCK = /^on (memory|sqlite)$/;
+const STORE_BLOCK = /^on (memory|sqlite|postgres)$/;
 
 export function readCatalogue(): Catalogue {
   return JSON.parse(readFileSync(new URL("./catalogue.json", import.meta.url), "utf8")) as Catalogue;

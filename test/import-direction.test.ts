@@ -18,7 +18,17 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   runtime: ["engine", "provider", "client", "history"],
   "providers/memory": ["provider", "history"],
   "providers/sqlite": ["provider", "history"],
-  "provider-tests": ["provider", "client", "runtime", "history", "testing", "providers/memory", "providers/sqlite"],
+  "providers/postgres": ["provider", "history"],
+  "provider-tests": [
+    "provider",
+    "client",
+    "runtime",
+    "history",
+    "testing",
+    "providers/memory",
+    "providers/sqlite",
+    "providers/postgres",
+  ],
   testing: ["engine", "provider", "client", "runtime", "history", "providers/memory", "providers/sqlite"],
 };
 

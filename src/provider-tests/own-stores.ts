@@ -68,10 +68,9 @@ export function postgresStore(url: string, options: PostgresOptions = {}): Provi
     return rows[0];
   };
   return {
-    async open({ clock }) {
+    async open(tools) {
       const schema = free.pop() ?? newSchema();
-      const tools = { ...options, schema, clock };
-      const open = (): Promise<Provider> => PostgresProvider.open(url, tools);
+      const open = (): Promise<Provider> => PostgresProvider.open(url, { ...options, ...tools, schema });
       return {
         provider: await open(),
         openAnother: open,

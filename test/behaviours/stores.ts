@@ -8,6 +8,7 @@ import { checkHistory } from "../../src/history/valid-history.js";
 import { ProviderWrapper } from "../../src/provider/kit/provider-wrapper.js";
 import type { Provider } from "../../src/provider/provider.js";
 import { MemoryProvider } from "../../src/providers/memory/index.js";
+import { postgresStore } from "../../src/provider-tests/own-stores.js";
 import { SqliteProvider } from "../../src/providers/sqlite/index.js";
 import { type StoreTools, TestWorld } from "../../src/testing/test-world.js";
 
@@ -17,33 +18,58 @@ export interface Store {
   world(options?: { readonly hasBrokenHistories?: boolean }): Promise<TestWorld>;
 }
 
-type OpenStore = (tools: StoreTools) => Provider | Promise<Provider>;
+/** An empty store, and how to get rid of it once its provider is closed. */
+interface Opened {
+  readonly provider: Provider;
+  readonly cleanUp?: () => Promise<void>;
+}
+
+type OpenStore = (tools: StoreTools) => Opened | Promise<Opened>;
+
+/** Set by the test run where it has a PostgreSQL. */
+const PG_URL = process.env.DUROXIDE_TEST_PG_URL;
 
 const OPENERS: Readonly<Record<string, OpenStore>> = {
-  memory: (tools) => new MemoryProvider(tools),
-  sqlite: (tools) => SqliteProvider.open(join(newFolder(), "store.db"), { ...tools, ...SQLITE_FOR_TESTS }),
+  memory: (tools) => ({ provider: new MemoryProvider(tools) }),
+  sqlite: async (tools) => {
+    const folder = mkdtempSync(join(tmpdir(), "duroxide-behaviour-"));
+    return {
+      provider: await SqliteProvider.open(join(folder, "store.db"), { ...tools, ...SQLITE_FOR_TESTS }),
+      cleanUp: async () => rmSync(folder, { recursive: true }),
+    };
+  },
+  ...(PG_URL === undefined ? {} : { postgres: openPostgres(PG_URL) }),
 };
 
 /** What nobody but this test uses: no other process commits, and nothing needs to survive the machine. */
 const SQLITE_FOR_TESTS = { durability: "process-crash", crossProcessPollMs: 0 } as const;
 
-const folders: string[] = [];
-
-function newFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), "duroxide-behaviour-"));
-  folders.push(folder);
-  return folder;
+function openPostgres(url: string): OpenStore {
+  const factory = postgresStore(url, { wakeUps: "local" });
+  return async (tools) => {
+    const { provider, close } = await factory.open(tools);
+    return { provider, ...(close === undefined ? {} : { cleanUp: close }) };
+  };
 }
-
-process.once("exit", () => {
-  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
-});
 
 /** Looks at everything that was written, when it is closed. */
 class InspectedProvider extends ProviderWrapper {
+  readonly #hasBrokenHistories: boolean;
+  readonly #cleanUp: (() => Promise<void>) | undefined;
+
+  constructor({ provider, cleanUp }: Opened, hasBrokenHistories: boolean) {
+    super(provider);
+    this.#hasBrokenHistories = hasBrokenHistories;
+    this.#cleanUp = cleanUp;
+  }
+
   override async [Symbol.asyncDispose](): Promise<void> {
-    await inspect(this.inner);
-    await super[Symbol.asyncDispose]();
+    try {
+      if (!this.#hasBrokenHistories) await inspect(this.inner);
+    } finally {
+      await super[Symbol.asyncDispose]();
+      await this.#cleanUp?.();
+    }
   }
 }
 
@@ -60,7 +86,7 @@ export const STORES: readonly Store[] = Object.entries(OPENERS).map(([name, open
   world: ({ hasBrokenHistories = false } = {}) =>
     TestWorld.open({
       patienceMs: 0,
-      provider: hasBrokenHistories ? open : async (tools) => new InspectedProvider(await open(tools)),
+      provider: async (tools) => new InspectedProvider(await open(tools), hasBrokenHistories),
     }),
 }));
 

@@ -401,6 +401,24 @@ describe("many pieces of news", () => {
     ]);
   });
 
+  test("name an instance once, and those of one note leave the next as much room", async () => {
+    const { wakeUps, server, clock } = offlineProcess();
+    const long = "x".repeat(5_000);
+
+    for (let count = 0; count < 10; count += 1) wakeUps.tell(changed(long));
+    await clock.advance(5);
+    wakeUps.tell({ ...NOTHING, instances: "any" });
+    await clock.advance(5);
+    wakeUps.tell(changed(long));
+    await clock.advance(5);
+
+    expect(server.notes.map((note) => readNote(note))).toMatchObject([
+      { news: changed(long) },
+      { news: { ...NOTHING, instances: "any" } },
+      { news: changed(long) },
+    ]);
+  });
+
   test("that say nothing are not sent", async () => {
     const { wakeUps, server, clock } = offlineProcess();
 
@@ -662,11 +680,11 @@ describe("a server that cannot be reached", () => {
       leave();
     }
     expect(tries).toBeLessThanOrEqual(5);
+    expect(clock.pendingTimers).toBe(0);
     const before = tries;
     await clock.advance(60_000);
 
     expect(tries).toBe(before);
-    expect(clock.pendingTimers).toBe(0);
     expect(warnings.all).toHaveLength(1);
   });
 
@@ -711,7 +729,7 @@ describe("a server that cannot be reached", () => {
     expect(await growth(clock, news, 2_000)).toEqual([]);
   });
 
-  test("is warned of again when it is lost after it stood for a while", async () => {
+  test("is warned of again, and soon tried again, when it is lost after it stood for a while", async () => {
     const { server, clock, warnings } = await offlineListener();
 
     server.opened[0]!.lose(new Error("first"));
@@ -719,7 +737,9 @@ describe("a server that cannot be reached", () => {
     server.opened[1]!.lose(new Error("second"));
     await clock.advance(61_000);
     server.opened[2]!.lose(new Error("third"));
+    await clock.advance(125);
 
+    expect(server.opened).toHaveLength(4);
     expect(warnings.all).toEqual([expect.stringContaining("(first)"), expect.stringContaining("(third)")]);
   });
 
@@ -855,6 +875,7 @@ describe("closing", () => {
     const { wakeUps, server, clock, news, leave } = await offlineListener();
 
     await wakeUps.close();
+    expect(server.open).toBe(0);
     leave();
     wakeUps.enter()();
     wakeUps.enter();
@@ -863,7 +884,6 @@ describe("closing", () => {
     await clock.advance(100_000);
 
     expect(server.opened).toHaveLength(1);
-    expect(server.open).toBe(0);
     expect(news.all).toHaveLength(1);
     expect(clock.pendingTimers).toBe(0);
   });

@@ -85,7 +85,7 @@ const immediate = setImmediate;
  *   run: async (texts) => texts.map((text) => ({ value: text.length })), // one transaction, one commit
  * });
  * const [first, second] = await Promise.all([batcher.submit("one"), batcher.submit("three")]);
- * report(first, second);
+ * report([first, second]);
  * await batcher.idle(); // before the store is closed
  */
 export class Batcher<Call, R> {

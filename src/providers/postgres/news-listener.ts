@@ -163,7 +163,7 @@ export class NewsListener {
   }
 
   #failed(error: unknown): void {
-    if (error instanceof NobodyWaitsError || this.#isClosed) return;
+    if (error instanceof NobodyWaitsError) return;
     const trouble: Trouble = error instanceof UndeliveredError ? "undelivered" : "lost";
     this.#pauseUntil = this.#options.settings.clock.now() + this.#pauseAfter(trouble);
     if (this.#isWanted) this.#warnOnce(trouble, error);
