@@ -1,6 +1,6 @@
 // providers/postgres/activity-queue.ts — activities queued, claimed, done and given back, and sessions: in batches.
 //
-//   A1. Fetches that want the same share a claim, the oldest work to the first of them.
+//   A1. Fetches with the same tags and timeouts share a claim, whoever their sessions belong to: the oldest work first.
 //   A2. Work that cannot be decoded is set aside for good, counted, and stands in nobody's way: the fetch looks again.
 
 import { messageOf } from "../../errors.js";
@@ -18,7 +18,7 @@ import { noteMessage, outcomes } from "./turn-queue.js";
 import { activityRow, messageRow, timeIn, wantedTags } from "./work-rows.js";
 
 const enqueueActivities = `SELECT {schema}.enqueue_activities($1, $2)`;
-const claimActivities = `SELECT * FROM {schema}.fetch_activities($1, $2, $3, $4, $5, $6, $7)`;
+const claimActivities = `SELECT * FROM {schema}.fetch_activities($1, $2, $3, $4, $5, $6)`;
 const setActivityAside = `SELECT {schema}.set_activity_aside($1)`;
 const ackActivities = `SELECT * FROM {schema}.ack_activities($1, $2, $3)`;
 const abandonActivities = `SELECT * FROM {schema}.abandon_activities($1)`;
@@ -52,7 +52,7 @@ interface Renewing {
 
 /** What one statement has claimed. */
 interface Claim {
-  readonly works: readonly LockedWorkItem[];
+  readonly works: ReadonlyMap<FetchWorkOptions, LockedWorkItem>;
   /** Tokens of what cannot be decoded. */
   readonly aside: readonly string[];
   readonly nextAt: number | null;
@@ -148,23 +148,23 @@ export class ActivityQueue {
   async #fetch(calls: readonly FetchWorkOptions[]): Promise<readonly Outcome<WorkLook>[]> {
     const results: Outcome<WorkLook>[] = [];
     for (const indexes of byWish(calls)) {
-      const ofGroup = await this.#fetchGroup(calls[indexes[0] as number] as FetchWorkOptions, indexes.length);
+      const ofGroup = await this.#fetchGroup(indexes.map((index) => calls[index] as FetchWorkOptions));
       for (const [at, index] of indexes.entries()) results[index] = ofGroup[at] as Outcome<WorkLook>;
     }
     return results;
   }
 
   /** A1. What was locked before something failed is handed out all the same. */
-  async #fetchGroup(options: FetchWorkOptions, count: number): Promise<readonly Outcome<WorkLook>[]> {
-    const found: LockedWorkItem[] = [];
+  async #fetchGroup(calls: readonly FetchWorkOptions[]): Promise<readonly Outcome<WorkLook>[]> {
+    const found = new Map<FetchWorkOptions, LockedWorkItem>();
     let nextAt: number | null = null;
     let failure: { readonly error: unknown } | null = null;
     try {
-      for (let look = 1, isWorthALook = true; isWorthALook && found.length < count; look += 1) {
-        const claim = await this.#claim(options, count - found.length);
+      for (let look = 1, isWorthALook = true; isWorthALook && found.size < calls.length; look += 1) {
+        const claim = await this.#claim(calls.filter((call) => !found.has(call)));
         nextAt = claim.nextAt;
         isWorthALook = claim.aside.length > 0 || (claim.isPassed && look < MOST_LOOKS);
-        found.push(...claim.works);
+        for (const [call, work] of claim.works) found.set(call, work);
         for (const lockToken of claim.aside) {
           await this.#store.query("fetchWorkItem", setActivityAside, [lockToken]); // A2
         }
@@ -172,30 +172,28 @@ export class ActivityQueue {
     } catch (error) {
       failure = { error };
     }
-    return Array.from({ length: count }, (_, index) => {
-      const locked = found[index] ?? null;
+    return calls.map((call) => {
+      const locked = found.get(call) ?? null;
       return locked === null && failure !== null ? failure : { value: { found: locked, nextAt } };
     });
   }
 
-  async #claim(
-    { lockTimeoutMs, tagFilter = { kind: "default-only" }, session }: FetchWorkOptions,
-    count: number,
-  ): Promise<Claim> {
+  async #claim(calls: readonly FetchWorkOptions[]): Promise<Claim> {
+    const { lockTimeoutMs, tagFilter = { kind: "default-only" }, session } = calls[0] as FetchWorkOptions;
     const now = this.#store.clock.now();
     const lockedUntil = timeIn(now, lockTimeoutMs);
-    const tokens = Array.from({ length: count }, () => this.#store.newId());
+    const sessionUntil = session === undefined ? null : timeIn(now, session.lockTimeoutMs);
+    const tokens = calls.map(() => this.#store.newId());
     const parts = await this.#store.query<Part>("fetchWorkItem", claimActivities, [
       now,
       lockedUntil,
       tokens,
       wantedTags(tagFilter),
-      session === undefined ? null : toColumn(session.ownerId),
-      session === undefined ? null : timeIn(now, session.lockTimeoutMs),
-      null,
+      calls.map((call) => (call.session === undefined ? null : toColumn(call.session.ownerId))),
+      sessionUntil,
     ]);
     const effects = new Effects();
-    const works: LockedWorkItem[] = [];
+    const works = new Map<FetchWorkOptions, LockedWorkItem>();
     const aside: string[] = [];
     for (const { id, turn, a, n, is_over } of parts.filter(({ part }) => part === "work")) {
       const lockToken = tokens[turn - 1] as string;
@@ -204,12 +202,13 @@ export class ActivityQueue {
         effects.warnings.push(`Activity row ${id} cannot be decoded and is set aside: ${messageOf(item)}`);
         aside.push(lockToken);
       } else {
-        works.push({ item, lockToken, attemptCount: n ?? 1, executionState: stateOf(is_over) });
+        const work = { item, lockToken, attemptCount: n ?? 1, executionState: stateOf(is_over) };
+        works.set(calls[turn - 1] as FetchWorkOptions, work);
       }
     }
-    if (works.length > 0) {
+    if (works.size > 0) {
       effects.activityAt(lockedUntil);
-      if (session !== undefined) effects.activityAt(timeIn(now, session.lockTimeoutMs));
+      if (sessionUntil !== null) effects.activityAt(sessionUntil);
     }
     this.#store.announce(effects, "here");
     const nextAt = parts.find(({ part }) => part === "next")?.n ?? null;
@@ -280,7 +279,7 @@ function stateOf(isOver: boolean): ExecutionState {
 function byWish(calls: readonly FetchWorkOptions[]): Iterable<readonly number[]> {
   const groups = new Map<string, number[]>();
   for (const [index, { lockTimeoutMs, tagFilter, session }] of calls.entries()) {
-    const key = JSON.stringify([lockTimeoutMs, tagFilter ?? null, session ?? null]);
+    const key = JSON.stringify([lockTimeoutMs, tagFilter ?? null, session?.lockTimeoutMs ?? null]);
     const group = groups.get(key);
     if (group === undefined) groups.set(key, [index]);
     else group.push(index);

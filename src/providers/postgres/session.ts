@@ -12,7 +12,7 @@ import type { PgClient, PgResult } from "./driver.js";
 import { isFatal, NoAnswerError } from "./driver-errors.js";
 
 /** What we bind. Null characters in texts are refused by the server. */
-export type SqlValue = string | number | boolean | null | readonly string[] | readonly number[];
+export type SqlValue = string | number | boolean | null | readonly (string | null)[] | readonly number[];
 
 export interface SessionOptions {
   /** How long to wait for an answer. 0: as long as it takes. */

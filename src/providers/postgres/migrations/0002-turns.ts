@@ -335,40 +335,44 @@ CREATE FUNCTION {schema}.ack_turns(
 LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
 #variable_conflict use_column
 DECLARE
-  v_seen text[];
-  v_calls integer[];
+  v_seen integer[];
   v_ids text[];
   v_others text[];
   v_visible bigint[];
   v_due bigint[];
+  -- By call, which count from 0: whose turn it is (null: the lock is not live), and of which execution.
+  v_instances text[];
+  v_executions bigint[];
 BEGIN
   -- A look, to know which rows to lock. A lock that is not live now never will be again.
-  SELECT array_agg(t.call), array_agg(s.instance_id) INTO v_calls, v_seen
+  SELECT array_agg(t.call), array_agg(s.instance_id) INTO v_seen, v_ids
   FROM json_to_recordset(p_turns) AS t (call integer, token text)
   JOIN {schema}.schedule AS s ON s.lock_token = t.token AND s.locked_until > p_now;
-  IF v_calls IS NULL THEN RETURN; END IF;
+  IF v_seen IS NULL THEN RETURN; END IF;
   SELECT array_agg(m.instance ORDER BY m.n), array_agg(m.visible ORDER BY m.n), array_agg(m.due ORDER BY m.n)
   INTO v_others, v_visible, v_due
   FROM json_to_recordset(p_messages) AS m (n integer, call integer, instance text, visible bigint, due bigint)
-  WHERE m.call = ANY (v_calls) AND m.instance <> ALL (v_seen);
+  WHERE m.call = ANY (v_seen) AND m.instance <> ALL (v_ids);
 
   -- S2: their own rows and those of whom they write to, in one order.
   IF v_others IS NULL THEN
-    PERFORM 1 FROM {schema}.schedule AS s WHERE s.instance_id = ANY (v_seen) ORDER BY s.instance_id FOR UPDATE;
+    PERFORM 1 FROM {schema}.schedule AS s WHERE s.instance_id = ANY (v_ids) ORDER BY s.instance_id FOR UPDATE;
   ELSE
-    PERFORM {schema}.lock_schedule(v_others || v_seen, v_visible, v_due);
+    PERFORM {schema}.lock_schedule(v_others || v_ids, v_visible, v_due);
   END IF;
   -- S1
-  SELECT array_agg(t.call ORDER BY t.call), array_agg(s.instance_id ORDER BY t.call) INTO v_calls, v_ids
-  FROM json_to_recordset(p_turns) AS t (call integer, token text)
-  JOIN {schema}.schedule AS s ON s.lock_token = t.token AND s.locked_until > p_now;
-  IF v_calls IS NULL OR cardinality(v_ids) < cardinality(v_seen) THEN
+  SELECT array_agg(s.instance_id ORDER BY t.call), array_agg(t.execution ORDER BY t.call)
+  INTO v_instances, v_executions
+  FROM json_to_recordset(p_turns) AS t (call integer, token text, execution bigint)
+  LEFT JOIN {schema}.schedule AS s ON s.lock_token = t.token AND s.locked_until > p_now;
+  IF cardinality(array_remove(v_instances, NULL)) < cardinality(v_ids) THEN
     -- Somebody was deleted or taken over in between; its row may be one that the lock has made.
     DELETE FROM {schema}.schedule AS s
-    WHERE s.instance_id = ANY (v_seen) AND s.locked_until IS NULL AND s.ready_at IS NULL
+    WHERE s.instance_id = ANY (v_ids) AND s.locked_until IS NULL AND s.ready_at IS NULL
       AND NOT EXISTS (SELECT 1 FROM {schema}.messages AS m WHERE m.instance_id = s.instance_id);
-    IF v_calls IS NULL THEN RETURN; END IF;
   END IF;
+  v_ids := array_remove(v_instances, NULL);
+  IF v_ids = '{}' THEN RETURN; END IF;
 
   DELETE FROM {schema}.messages AS m
   USING (SELECT unnest(s.batch) AS id FROM {schema}.schedule AS s WHERE s.instance_id = ANY (v_ids)) AS b
@@ -377,12 +381,10 @@ BEGIN
   INSERT INTO {schema}.instances AS i
     (instance_id, orchestration_name, orchestration_version, current_execution_id, parent_instance_id, last_commit,
      last_committer, created_at, updated_at)
-  SELECT v.id, t.name, t.version, t.execution, t.parent, t.token, p_committer, p_now, p_now
-  FROM unnest(v_calls, v_ids) AS v (call, id)
-  JOIN json_to_recordset(p_turns) AS t (call integer, token text, execution bigint, name text, version text, parent text)
-    ON t.call = v.call
-  WHERE t.name IS NOT NULL AND t.version IS NOT NULL
-  ORDER BY v.call
+  SELECT v_instances[t.call + 1], t.name, t.version, t.execution, t.parent, t.token, p_committer, p_now, p_now
+  FROM json_to_recordset(p_turns) AS t (call integer, token text, execution bigint, name text, version text, parent text)
+  WHERE v_instances[t.call + 1] IS NOT NULL AND t.name IS NOT NULL AND t.version IS NOT NULL
+  ORDER BY t.call
   ON CONFLICT (instance_id) DO UPDATE SET
     orchestration_name = excluded.orchestration_name,
     orchestration_version = excluded.orchestration_version,
@@ -395,17 +397,15 @@ BEGIN
     last_commit = t.token,
     last_committer = p_committer,
     updated_at = p_now
-  FROM unnest(v_calls, v_ids) AS v (call, id)
-  JOIN json_to_recordset(p_turns) AS t (call integer, token text, execution bigint, name text, version text)
-    ON t.call = v.call
-  WHERE i.instance_id = v.id AND (t.name IS NULL OR t.version IS NULL);
+  FROM json_to_recordset(p_turns) AS t (call integer, token text, execution bigint, name text, version text)
+  WHERE i.instance_id = v_instances[t.call + 1] AND (t.name IS NULL OR t.version IS NULL);
 
   INSERT INTO {schema}.executions (instance_id, execution_id, started_at)
-  SELECT v.id, t.execution, p_now
-  FROM unnest(v_calls, v_ids) AS v (call, id)
-  JOIN json_to_recordset(p_turns) AS t (call integer, execution bigint) ON t.call = v.call
-  WHERE NOT EXISTS (
-    SELECT 1 FROM {schema}.executions AS x WHERE x.instance_id = v.id AND x.execution_id = t.execution
+  SELECT v_instances[t.call + 1], t.execution, p_now
+  FROM json_to_recordset(p_turns) AS t (call integer, execution bigint)
+  WHERE v_instances[t.call + 1] IS NOT NULL AND NOT EXISTS (
+    SELECT 1 FROM {schema}.executions AS x
+    WHERE x.instance_id = v_instances[t.call + 1] AND x.execution_id = t.execution
   );
   UPDATE {schema}.executions AS x SET
     status = COALESCE(t.status, x.status),
@@ -414,27 +414,29 @@ BEGIN
     pinned_major = COALESCE(t.major, x.pinned_major),
     pinned_minor = COALESCE(t.minor, x.pinned_minor),
     pinned_patch = COALESCE(t.patch, x.pinned_patch)
-  FROM unnest(v_calls, v_ids) AS v (call, id)
-  JOIN json_to_recordset(p_turns) AS t (
+  FROM json_to_recordset(p_turns) AS t (
     call integer, execution bigint, status text, output text, major bigint, minor bigint, patch bigint
-  ) ON t.call = v.call
-  WHERE x.instance_id = v.id AND x.execution_id = t.execution AND (t.status IS NOT NULL OR t.major IS NOT NULL);
+  )
+  WHERE x.instance_id = v_instances[t.call + 1] AND x.execution_id = t.execution
+    AND (t.status IS NOT NULL OR t.major IS NOT NULL);
 
   INSERT INTO {schema}.history (instance_id, execution_id, event_id, event_type, event_data)
-  SELECT v.id, t.execution, e.id, e.type, e.data
+  SELECT v_instances[e.call + 1], v_executions[e.call + 1], e.id, e.type, e.data
   FROM json_to_recordset(p_events) AS e (call integer, id bigint, type text, data text)
-  JOIN unnest(v_calls, v_ids) AS v (call, id) ON v.call = e.call
-  JOIN json_to_recordset(p_turns) AS t (call integer, execution bigint) ON t.call = e.call;
+  WHERE v_instances[e.call + 1] IS NOT NULL;
 
   IF p_statuses IS NOT NULL THEN
     UPDATE {schema}.instances AS i SET
       custom_status = c.status,
       custom_status_version = i.custom_status_version + 1
     FROM json_to_recordset(p_statuses) AS c (call integer, status text)
-    JOIN unnest(v_calls, v_ids) AS v (call, id) ON v.call = c.call
-    WHERE i.instance_id = v.id;
+    WHERE i.instance_id = v_instances[c.call + 1];
   END IF;
-  PERFORM {schema}.change_values(p_now, v_calls, v_ids, p_turns, p_values);
+  PERFORM {schema}.change_values(p_now, v_instances, p_values);
+  PERFORM {schema}.merge_values(ARRAY (
+    SELECT v_instances[t.call + 1] FROM json_to_recordset(p_turns) AS t (call integer, status text)
+    WHERE v_instances[t.call + 1] IS NOT NULL AND t.status <> 'Running'
+  ));
 
   INSERT INTO {schema}.activities
     (instance_id, execution_id, activity_id, tag, session_id, ready_at, enqueued_at, work_item)
@@ -442,7 +444,7 @@ BEGIN
   FROM json_to_recordset(p_activities) AS a (
     n integer, call integer, instance text, execution bigint, id bigint, tag text, session text, item text
   )
-  WHERE a.call = ANY (v_calls)
+  WHERE v_instances[a.call + 1] IS NOT NULL
   ORDER BY a.n;
   INSERT INTO {schema}.messages
     (instance_id, due_at, visible_at, kind, parent_instance_id, timer_execution_id, timer_id, work_item)
@@ -451,7 +453,7 @@ BEGIN
     n integer, call integer, instance text, due bigint, visible bigint, kind text, parent text, timer_execution bigint,
     timer bigint, item text
   )
-  WHERE m.call = ANY (v_calls)
+  WHERE v_instances[m.call + 1] IS NOT NULL
   ORDER BY m.n;
 
   -- After what was added: what stands in both lists is gone.
@@ -461,7 +463,7 @@ BEGIN
       FROM json_to_recordset(p_cancelled) AS c (call integer, instance text, execution bigint, id bigint)
       JOIN {schema}.activities AS a
         ON a.instance_id = c.instance AND a.execution_id = c.execution AND a.activity_id = c.id
-      WHERE c.call = ANY (v_calls)
+      WHERE v_instances[c.call + 1] IS NOT NULL
       ORDER BY a.id
       FOR UPDATE OF a -- S2
     );
@@ -469,61 +471,56 @@ BEGIN
   IF p_timers IS NOT NULL THEN
     DELETE FROM {schema}.messages AS m
     USING json_to_recordset(p_timers) AS c (call integer, instance text, execution bigint, id bigint)
-    WHERE c.call = ANY (v_calls)
+    WHERE v_instances[c.call + 1] IS NOT NULL
       AND m.instance_id = c.instance AND m.timer_execution_id = c.execution AND m.timer_id = c.id;
   END IF;
 
   PERFORM {schema}.release_schedule(v_ids, true);
   RETURN QUERY
-    SELECT v.call, v.id, COALESCE(s.ready_at <= p_now, false)
-    FROM unnest(v_calls, v_ids) AS v (call, id)
-    LEFT JOIN {schema}.schedule AS s ON s.instance_id = v.id;
+    SELECT v.n::integer - 1, v.id, COALESCE(s.ready_at <= p_now, false)
+    FROM unnest(v_instances) WITH ORDINALITY AS v (id, n)
+    LEFT JOIN {schema}.schedule AS s ON s.instance_id = v.id
+    WHERE v.id IS NOT NULL;
 END
 $$;
 
--- What turns change in key-values, and what becomes of them when their execution is over.
-CREATE FUNCTION {schema}.change_values(p_now bigint, p_calls integer[], p_ids text[], p_turns json, p_values json)
-RETURNS void
+-- What turns change in key-values. p_instances: by call, as in ack_turns.
+CREATE FUNCTION {schema}.change_values(p_now bigint, p_instances text[], p_values json) RETURNS void
 LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
-DECLARE
-  v_over text[];
 BEGIN
-  IF p_values IS NOT NULL THEN
-    -- A clear of everything hides every key that the instance has, in either table.
-    INSERT INTO {schema}.kv_delta AS d (instance_id, key, value, last_updated_at)
-    SELECT had.instance_id, had.key, NULL, p_now
-    FROM json_to_recordset(p_values) AS c (call integer, "all" boolean)
-    JOIN unnest(p_calls, p_ids) AS v (call, id) ON v.call = c.call
-    CROSS JOIN LATERAL (
-      SELECT k.instance_id, k.key FROM {schema}.kv_store AS k WHERE k.instance_id = v.id
-      UNION
-      SELECT k.instance_id, k.key FROM {schema}.kv_delta AS k WHERE k.instance_id = v.id
-    ) AS had
-    WHERE c."all"
-    ON CONFLICT (instance_id, key) DO UPDATE SET value = NULL, last_updated_at = excluded.last_updated_at;
-    INSERT INTO {schema}.kv_delta AS d (instance_id, key, value, last_updated_at)
-    SELECT v.id, c.key, c.value, c.at
-    FROM json_to_recordset(p_values) AS c (call integer, key text, value text, at bigint, "all" boolean)
-    JOIN unnest(p_calls, p_ids) AS v (call, id) ON v.call = c.call
-    WHERE NOT c."all"
-    ON CONFLICT (instance_id, key) DO UPDATE SET value = excluded.value, last_updated_at = excluded.last_updated_at;
-  END IF;
+  IF p_values IS NULL THEN RETURN; END IF;
+  -- A clear of everything hides every key that the instance has, in either table.
+  INSERT INTO {schema}.kv_delta AS d (instance_id, key, value, last_updated_at)
+  SELECT had.instance_id, had.key, NULL, p_now
+  FROM json_to_recordset(p_values) AS c (call integer, "all" boolean)
+  CROSS JOIN LATERAL (
+    SELECT k.instance_id, k.key FROM {schema}.kv_store AS k WHERE k.instance_id = p_instances[c.call + 1]
+    UNION
+    SELECT k.instance_id, k.key FROM {schema}.kv_delta AS k WHERE k.instance_id = p_instances[c.call + 1]
+  ) AS had
+  WHERE c."all"
+  ON CONFLICT (instance_id, key) DO UPDATE SET value = NULL, last_updated_at = excluded.last_updated_at;
+  INSERT INTO {schema}.kv_delta AS d (instance_id, key, value, last_updated_at)
+  SELECT p_instances[c.call + 1], c.key, c.value, c.at
+  FROM json_to_recordset(p_values) AS c (call integer, key text, value text, at bigint, "all" boolean)
+  WHERE p_instances[c.call + 1] IS NOT NULL AND NOT c."all"
+  ON CONFLICT (instance_id, key) DO UPDATE SET value = excluded.value, last_updated_at = excluded.last_updated_at;
+END
+$$;
 
-  v_over := ARRAY (
-    SELECT v.id
-    FROM json_to_recordset(p_turns) AS t (call integer, status text)
-    JOIN unnest(p_calls, p_ids) AS v (call, id) ON v.call = t.call
-    WHERE t.status <> 'Running'
-  );
-  IF v_over = '{}' THEN RETURN; END IF;
+-- The executions of these are over: what they changed is what the next ones start from.
+CREATE FUNCTION {schema}.merge_values(p_ids text[]) RETURNS void
+LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+BEGIN
+  IF NOT EXISTS (SELECT 1 FROM {schema}.kv_delta AS d WHERE d.instance_id = ANY (p_ids)) THEN RETURN; END IF;
   INSERT INTO {schema}.kv_store AS k (instance_id, key, value, last_updated_at)
   SELECT d.instance_id, d.key, d.value, d.last_updated_at
-  FROM {schema}.kv_delta AS d WHERE d.instance_id = ANY (v_over) AND d.value IS NOT NULL
+  FROM {schema}.kv_delta AS d WHERE d.instance_id = ANY (p_ids) AND d.value IS NOT NULL
   ON CONFLICT (instance_id, key) DO UPDATE SET value = excluded.value, last_updated_at = excluded.last_updated_at;
   DELETE FROM {schema}.kv_store AS k
   USING {schema}.kv_delta AS d
-  WHERE d.instance_id = ANY (v_over) AND d.value IS NULL AND k.instance_id = d.instance_id AND k.key = d.key;
-  DELETE FROM {schema}.kv_delta WHERE instance_id = ANY (v_over);
+  WHERE d.instance_id = ANY (p_ids) AND d.value IS NULL AND k.instance_id = d.instance_id AND k.key = d.key;
+  DELETE FROM {schema}.kv_delta WHERE instance_id = ANY (p_ids);
 END
 $$;
 

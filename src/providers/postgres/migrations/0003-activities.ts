@@ -26,28 +26,30 @@ LANGUAGE sql STABLE AS $$
   SELECT COALESCE(array_agg(queued.tag), '{}') FROM queued WHERE queued.tag IS NOT NULL
 $$;
 
--- Claims the oldest activities that suit, one for every token. p_tags: as stored; null: any. p_owner: who may have the
--- sessions of the work, until p_session_until; null: only work without a session. p_most_sessions: a session that is not the
--- owner's yet is taken only while the owner has fewer than these; null: no limit.
+-- Claims the oldest activities that suit, at most one for every token. p_tags: as stored; null: any. p_owners: for each token
+-- who may have the sessions of the work, until p_session_until; null: only work without a session.
 --
 -- Answers in parts:
---   work   turn: the ordinal of the token, id: row, a: work item, n: attempts, is_over: whether nobody wants its outcome
---   next   n: when the next of them is ready, or a session ends      where there was less than was asked for
---   passed there may be more, which somebody else had locked, or whose session somebody else has taken      likewise
+--   work    turn: the ordinal of the token, id: row, a: work item, n: attempts, is_over: whether nobody wants its outcome
+--   next    n: when the next of them is ready, or a session ends      where there was less than was asked for
+--   passed  there may be more: somebody else has just taken a session      likewise
 CREATE FUNCTION {schema}.fetch_activities(
-  p_now bigint, p_until bigint, p_tokens text[], p_tags text[], p_owner text, p_session_until bigint,
-  p_most_sessions bigint
+  p_now bigint, p_until bigint, p_tokens text[], p_tags text[], p_owners text[], p_session_until bigint
 ) RETURNS TABLE (part text, turn integer, id bigint, a text, n bigint, is_over boolean)
 LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
 #variable_conflict use_column
 DECLARE
   v_tags text[] := COALESCE(p_tags, {schema}.queued_tags());
+  v_owners text[] := array_remove(p_owners, NULL);
+  v_left integer := cardinality(p_tokens);
   v_tried bigint[] := '{}';
   v_found bigint[];
+  v_turns integer[] := array_fill(NULL::integer, ARRAY[0]);
   v_taken bigint[] := '{}';
-  v_wanted integer := cardinality(p_tokens);
+  v_given integer[];
+  v_is_last boolean := false;
 BEGIN
-  WHILE cardinality(v_taken) < v_wanted LOOP
+  WHILE v_left > 0 AND NOT v_is_last LOOP
     v_found := ARRAY (
       SELECT best.id
       FROM unnest(v_tags) AS wanted (tag)
@@ -55,16 +57,16 @@ BEGIN
         SELECT q.id, q.ready_at
         FROM {schema}.activities AS q
         WHERE q.tag = wanted.tag AND q.ready_at <= p_now
-          AND (q.session_id IS NULL OR (p_owner IS NOT NULL AND NOT EXISTS (
+          AND (q.session_id IS NULL OR (v_owners <> '{}' AND NOT EXISTS (
             SELECT 1 FROM {schema}.sessions AS s
-            WHERE s.session_id = q.session_id AND s.owner_id <> p_owner AND s.locked_until > p_now
+            WHERE s.session_id = q.session_id AND s.owner_id <> ALL (v_owners) AND s.locked_until > p_now
           )))
           AND q.id <> ALL (v_tried)
         ORDER BY q.ready_at, q.id
-        LIMIT cardinality(p_tokens) - cardinality(v_taken)
+        LIMIT v_left
       ) AS best
       ORDER BY best.ready_at, best.id
-      LIMIT cardinality(p_tokens) - cardinality(v_taken)
+      LIMIT v_left
     );
     EXIT WHEN v_found = '{}';
     v_tried := v_tried || v_found;
@@ -79,21 +81,26 @@ BEGIN
       ORDER BY locked.ready_at, locked.id
     );
     CONTINUE WHEN v_found = '{}';
-    IF EXISTS (SELECT 1 FROM {schema}.activities AS q WHERE q.id = ANY (v_found) AND q.session_id IS NOT NULL) THEN
-      v_found := {schema}.claim_sessions(p_now, v_found, p_owner, p_session_until, p_most_sessions);
-      v_wanted := 0; -- S2: sessions are locked once, and nothing after them.
+    v_given := {schema}.hand_out_activities(p_now, v_found, v_tags, p_owners, v_turns);
+    v_is_last := EXISTS (
+      SELECT 1 FROM {schema}.activities AS q
+      JOIN unnest(v_found, v_given) AS f (id, turn) ON f.id = q.id
+      WHERE f.turn IS NOT NULL AND q.session_id IS NOT NULL
+    );
+    IF v_is_last THEN
+      v_given := {schema}.claim_sessions(p_now, v_found, v_given, p_owners, p_session_until); -- S2: once, and nothing after it.
     END IF;
-    UPDATE {schema}.activities AS q SET
-      lock_token = p_tokens[cardinality(v_taken) + f.n],
-      ready_at = p_until,
-      attempts = q.attempts + 1
-    FROM unnest(v_found) WITH ORDINALITY AS f (id, n)
-    WHERE q.id = f.id;
-    v_taken := v_taken || v_found;
+
+    UPDATE {schema}.activities AS q SET lock_token = p_tokens[f.turn], ready_at = p_until, attempts = q.attempts + 1
+    FROM unnest(v_found, v_given) AS f (id, turn)
+    WHERE q.id = f.id AND f.turn IS NOT NULL;
+    SELECT v_taken || array_agg(f.id ORDER BY f.turn), v_turns || array_agg(f.turn ORDER BY f.turn), v_left - count(*)
+    INTO v_taken, v_turns, v_left
+    FROM unnest(v_found, v_given) AS f (id, turn) WHERE f.turn IS NOT NULL;
   END LOOP;
 
-  IF cardinality(v_taken) < cardinality(p_tokens) THEN
-    RETURN QUERY SELECT 'passed', 0, 0::bigint, NULL::text, NULL::bigint, false WHERE v_wanted = 0;
+  IF v_left > 0 THEN
+    RETURN QUERY SELECT 'passed', 0, 0::bigint, NULL::text, NULL::bigint, false WHERE v_is_last;
     RETURN QUERY
       SELECT 'next', 0, 0::bigint, NULL::text, LEAST(
         (
@@ -105,75 +112,99 @@ BEGIN
             ORDER BY q.ready_at LIMIT 1
           ) AS soonest
         ),
-        (SELECT min(s.locked_until) FROM {schema}.sessions AS s WHERE p_owner IS NOT NULL AND s.locked_until > p_now)
+        (SELECT min(s.locked_until) FROM {schema}.sessions AS s WHERE v_owners <> '{}' AND s.locked_until > p_now)
       ), false;
   END IF;
   RETURN QUERY
-    SELECT 'work', t.n::integer, q.id, q.work_item, q.attempts::bigint,
+    SELECT 'work', t.turn, q.id, q.work_item, q.attempts::bigint,
            COALESCE(i.current_execution_id <> q.execution_id OR x.status <> 'Running', false)
-    FROM unnest(v_taken) WITH ORDINALITY AS t (id, n)
+    FROM unnest(v_taken, v_turns) AS t (id, turn)
     JOIN {schema}.activities AS q ON q.id = t.id
     LEFT JOIN {schema}.instances AS i ON i.instance_id = q.instance_id
     LEFT JOIN {schema}.executions AS x ON x.instance_id = i.instance_id AND x.execution_id = i.current_execution_id
-    ORDER BY t.n;
+    ORDER BY t.turn;
 END
 $$;
 
--- Takes for the owner the sessions of these activities, which the caller has locked, and answers with those that it may have:
--- work without a session, and of sessions that are now the owner's. Somebody else may have been faster.
-CREATE FUNCTION {schema}.claim_sessions(
-  p_now bigint, p_ids bigint[], p_owner text, p_session_until bigint, p_most_sessions bigint
-) RETURNS bigint[]
+-- Who gets which of these activities, oldest first: for each the ordinal of an owner that has nothing yet, or null. Work of a
+-- session goes to its owner, or to the first who may take it on; work without one to anybody. A session of which somebody
+-- else has older work locked he is about to take.
+CREATE FUNCTION {schema}.hand_out_activities(
+  p_now bigint, p_ids bigint[], p_tags text[], p_owners text[], p_served integer[]
+) RETURNS integer[]
 LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
 DECLARE
-  v_new text[];
-  v_free bigint;
+  v_row record;
+  v_turn integer;
+  v_served integer[] := p_served;
+  v_given integer[] := '{}';
+  v_sessions text[] := '{}';
+  v_session_owners text[] := '{}';
+  v_owner text;
 BEGIN
-  -- In the order of the work, so that the oldest finds room.
-  v_new := ARRAY (
-    SELECT wanted.session_id FROM (
-      SELECT q.session_id, min(f.n) AS n
-      FROM unnest(p_ids) WITH ORDINALITY AS f (id, n)
-      JOIN {schema}.activities AS q ON q.id = f.id
-      WHERE q.session_id IS NOT NULL AND NOT EXISTS (
-        SELECT 1 FROM {schema}.sessions AS s
-        WHERE s.session_id = q.session_id AND s.owner_id = p_owner AND s.locked_until > p_now
-      )
-      GROUP BY q.session_id
-    ) AS wanted
-    ORDER BY wanted.n
-  );
-  IF p_most_sessions IS NOT NULL AND v_new <> '{}' THEN
-    SELECT GREATEST(p_most_sessions - count(*), 0) INTO v_free
-    FROM {schema}.sessions AS s WHERE s.owner_id = p_owner AND s.locked_until > p_now;
-    v_new := v_new[1:v_free];
+  IF NOT EXISTS (SELECT 1 FROM {schema}.activities AS q WHERE q.id = ANY (p_ids) AND q.session_id IS NOT NULL) THEN
+    RETURN (ARRAY (
+      SELECT o.n::integer FROM generate_subscripts(p_owners, 1) AS o (n) WHERE o.n <> ALL (p_served) ORDER BY o.n
+    ))[1:cardinality(p_ids)];
   END IF;
+  FOR v_row IN
+    SELECT q.session_id, s.owner_id, EXISTS (
+      SELECT 1 FROM {schema}.activities AS older
+      WHERE older.session_id = q.session_id AND older.tag = ANY (p_tags) AND older.ready_at <= p_now
+        AND (older.ready_at, older.id) < (q.ready_at, q.id) AND older.id <> ALL (p_ids)
+    ) AS is_behind
+    FROM unnest(p_ids) WITH ORDINALITY AS f (id, n)
+    JOIN {schema}.activities AS q ON q.id = f.id
+    LEFT JOIN {schema}.sessions AS s ON s.session_id = q.session_id AND s.locked_until > p_now
+    ORDER BY f.n
+  LOOP
+    -- A session that is given away here has its new owner at once.
+    v_owner := COALESCE(v_row.owner_id, v_session_owners[array_position(v_sessions, v_row.session_id)]);
+    v_turn := (
+      SELECT min(o.n)::integer FROM unnest(p_owners) WITH ORDINALITY AS o (owner, n)
+      WHERE NOT v_row.is_behind AND o.n <> ALL (v_served)
+        AND (v_row.session_id IS NULL OR (o.owner IS NOT NULL AND (v_owner IS NULL OR o.owner = v_owner)))
+    );
+    v_given := array_append(v_given, v_turn);
+    CONTINUE WHEN v_turn IS NULL;
+    v_served := v_served || v_turn;
+    IF v_row.session_id IS NOT NULL AND v_owner IS NULL THEN
+      v_sessions := v_sessions || v_row.session_id;
+      v_session_owners := v_session_owners || p_owners[v_turn];
+    END IF;
+  END LOOP;
+  RETURN v_given;
+END
+$$;
 
+-- Takes the sessions of these activities, which the caller has locked, for those who were to get them. Answers who gets which
+-- after all: somebody else may have been faster.
+CREATE FUNCTION {schema}.claim_sessions(
+  p_now bigint, p_ids bigint[], p_given integer[], p_owners text[], p_session_until bigint
+) RETURNS integer[]
+LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+BEGIN
   INSERT INTO {schema}.sessions AS s (session_id, owner_id, locked_until, last_activity_at)
-  SELECT mine.session_id, p_owner, p_session_until, p_now
-  FROM (
-    SELECT DISTINCT q.session_id
-    FROM {schema}.activities AS q
-    WHERE q.id = ANY (p_ids) AND q.session_id IS NOT NULL AND (q.session_id = ANY (v_new) OR EXISTS (
-      SELECT 1 FROM {schema}.sessions AS o
-      WHERE o.session_id = q.session_id AND o.owner_id = p_owner AND o.locked_until > p_now
-    ))
-  ) AS mine
-  ORDER BY mine.session_id -- S2
+  SELECT DISTINCT q.session_id, p_owners[f.turn], p_session_until, p_now
+  FROM unnest(p_ids, p_given) AS f (id, turn)
+  JOIN {schema}.activities AS q ON q.id = f.id
+  WHERE f.turn IS NOT NULL AND q.session_id IS NOT NULL
+  ORDER BY q.session_id -- S2
   ON CONFLICT (session_id) DO UPDATE SET
     owner_id = excluded.owner_id,
     locked_until = excluded.locked_until,
     last_activity_at = excluded.last_activity_at
-  WHERE s.owner_id = p_owner OR s.locked_until <= p_now;
+  WHERE s.owner_id = excluded.owner_id OR s.locked_until <= p_now;
 
   RETURN ARRAY (
-    SELECT f.id
-    FROM unnest(p_ids) WITH ORDINALITY AS f (id, n)
+    SELECT CASE
+      WHEN q.session_id IS NULL OR EXISTS (
+        SELECT 1 FROM {schema}.sessions AS s
+        WHERE s.session_id = q.session_id AND s.owner_id = p_owners[f.turn] AND s.locked_until > p_now
+      ) THEN f.turn
+    END
+    FROM unnest(p_ids, p_given) WITH ORDINALITY AS f (id, turn, n)
     JOIN {schema}.activities AS q ON q.id = f.id
-    WHERE q.session_id IS NULL OR EXISTS (
-      SELECT 1 FROM {schema}.sessions AS s
-      WHERE s.session_id = q.session_id AND s.owner_id = p_owner AND s.locked_until > p_now
-    )
     ORDER BY f.n
   );
 END
