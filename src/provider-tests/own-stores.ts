@@ -82,7 +82,9 @@ export function postgresStore(url: string, options: PostgresOptions = {}): Provi
           await asOperator(schema, "UPDATE {schema}.activities SET work_item = '{' WHERE instance_id = $1", [instance]);
         },
         async maxAttemptCount(instance) {
-          const row = await asOperator(schema, "SELECT attempts FROM {schema}.schedule WHERE instance_id = $1", [instance]);
+          const row = await asOperator(schema, "SELECT attempts FROM {schema}.schedule WHERE instance_id = $1", [
+            instance,
+          ]);
           return (row as { readonly attempts: number } | undefined)?.attempts ?? 0;
         },
         async close() {

@@ -7,8 +7,8 @@ import { describe } from "vitest";
 import { checkHistory } from "../../src/history/valid-history.js";
 import { ProviderWrapper } from "../../src/provider/kit/provider-wrapper.js";
 import type { Provider } from "../../src/provider/provider.js";
-import { MemoryProvider } from "../../src/providers/memory/index.js";
 import { postgresStore } from "../../src/provider-tests/own-stores.js";
+import { MemoryProvider } from "../../src/providers/memory/index.js";
 import { SqliteProvider } from "../../src/providers/sqlite/index.js";
 import { type StoreTools, TestWorld } from "../../src/testing/test-world.js";
 

@@ -9,6 +9,7 @@ import { CodecError, messageOf, ProviderError } from "../../errors.js";
 import { decodeEvent, decodeWorkItem } from "../../history/codec.js";
 import type { Event } from "../../history/event.js";
 import { isStartLike } from "../../history/work-item.js";
+import { identityInEvent, identityInStart, type StartIdentity } from "../../provider/kit/start-identity.js";
 import { fromColumn, fromNullableColumn, toColumn } from "../../provider/kit/text-column.js";
 import type { ExecutionStatus, InstanceStats, InstanceStatus } from "../../provider/provider.js";
 import type { Connections } from "./connections.js";
@@ -40,15 +41,6 @@ interface StatsRow {
   readonly plain_bytes: number;
   readonly escaped: readonly string[];
 }
-
-/** What an instance is a run of. */
-interface Identity {
-  readonly name: string;
-  readonly version: string;
-}
-
-/** Where nobody has named one. */
-const UNKNOWN: Identity = { name: "unknown", version: "unknown" };
 
 /** The reading half of the provider. */
 export class Reading {
@@ -184,30 +176,19 @@ function toStatus(row: StatusRow): InstanceStatus | null {
 }
 
 /** Known by its row, without a row by its history, without history by its start. */
-function identityOf(row: StatusRow): Identity | null {
+function identityOf(row: StatusRow): StartIdentity | null {
   if (row.orchestration_name !== null && row.orchestration_version !== null) {
     return { name: fromColumn(row.orchestration_name), version: fromColumn(row.orchestration_version) };
   }
-  if (row.start_event !== null) return nameInEvent(row.start_event);
+  if (row.start_event !== null) return identityInEvent(row.start_event);
   return row.start_item === null ? null : nameInStart(row.start_item);
 }
 
-/** A start that cannot be decoded says that there was one; whoever reads the history will hear why (R2). */
-function nameInEvent(startEvent: string): Identity {
-  try {
-    const event = decodeEvent(startEvent);
-    return event.type === "OrchestrationStarted" ? { name: event.name, version: event.version } : UNKNOWN;
-  } catch (error) {
-    if (error instanceof CodecError) return UNKNOWN;
-    throw error;
-  }
-}
-
 /** Null for a start that cannot be decoded: it will never start anything. */
-function nameInStart(startItem: string): Identity | null {
+function nameInStart(startItem: string): StartIdentity | null {
   try {
     const item = decodeWorkItem(startItem);
-    return isStartLike(item) ? { name: item.orchestration, version: item.version ?? UNKNOWN.version } : null;
+    return isStartLike(item) ? identityInStart(item) : null;
   } catch (error) {
     if (error instanceof CodecError) return null;
     throw error;

@@ -17,11 +17,11 @@ import type {
   SystemMetrics,
 } from "../../provider/admin.js";
 import { executionNotFound, instanceNotFound } from "../../provider/kit/refusals.js";
+import { fromColumn, fromNullableColumn, toColumn, toColumnList } from "../../provider/kit/text-column.js";
 import type { ExecutionStatus } from "../../provider/provider.js";
 import type { Database } from "./database.js";
 import { deleteInstances, pruneInstance } from "./deletion.js";
 import { latestExecution } from "./history.js";
-import { fromColumn, fromNullableColumn, toColumn, toColumnList } from "./text-column.js";
 import type { Transaction } from "./transaction.js";
 
 /** Newest first. */

@@ -10,8 +10,8 @@
 
 import type { DeleteResult, PruneOptions, PruneResult } from "../../provider/admin.js";
 import { instanceNotFound, stillRunning, wouldOrphan } from "../../provider/kit/refusals.js";
+import { fromColumn, toColumn, toColumnList } from "../../provider/kit/text-column.js";
 import { announceRelease } from "./orchestrator-queue.js";
-import { fromColumn, toColumn, toColumnList } from "./text-column.js";
 import type { Transaction } from "./transaction.js";
 
 // Ids come as one JSON array: there may be more of them than a statement can have parameters.

@@ -7,6 +7,7 @@
 import { CodecError, messageOf } from "../../errors.js";
 import { decodeWorkItem } from "../../history/codec.js";
 import type { OrchestratorItem, WorkItem } from "../../history/work-item.js";
+import { fromColumn, toColumn } from "../../provider/kit/text-column.js";
 import type {
   CapabilityFilter,
   FetchOrchestrationOptions,
@@ -20,7 +21,6 @@ import { loadEvents } from "./history.js";
 import { type Identity, identify } from "./instances.js";
 import { kvSnapshot } from "./kv.js";
 import { deleteLock, deleteTaken, type LockRow } from "./orchestrator-queue.js";
-import { fromColumn, toColumn } from "./text-column.js";
 import type { Transaction } from "./transaction.js";
 
 /** Whether a message has become visible, or a lock has expired. */

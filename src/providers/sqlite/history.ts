@@ -4,9 +4,9 @@ import { CodecError, messageOf, ProviderError } from "../../errors.js";
 import { decodeEvent, encodeEvent } from "../../history/codec.js";
 import type { Event } from "../../history/event.js";
 import { checkEventIds, eventTaken } from "../../provider/kit/refusals.js";
+import { toColumn } from "../../provider/kit/text-column.js";
 import type { Database } from "./database.js";
 import { isConstraintViolation } from "./driver-errors.js";
-import { toColumn } from "./text-column.js";
 import type { Transaction } from "./transaction.js";
 
 /** Fails where the id is taken in this execution: the key is unique. */

@@ -7,6 +7,8 @@
 import { decodeEvent, decodeWorkItem } from "../../history/codec.js";
 import type { ContinueAsNew, StartOrchestration, WorkItem } from "../../history/work-item.js";
 import { isStartLike } from "../../history/work-item.js";
+import { identityInEvent, identityInStart, type StartIdentity } from "../../provider/kit/start-identity.js";
+import { fromColumn, fromNullableColumn, toColumn, toNullableColumn } from "../../provider/kit/text-column.js";
 import type {
   ExecutionState,
   ExecutionStatus,
@@ -17,7 +19,6 @@ import type {
 import type { Database } from "./database.js";
 import { corruptHistory, latestExecution, latestStart } from "./history.js";
 import { kvValues } from "./kv.js";
-import { fromColumn, fromNullableColumn, toColumn, toNullableColumn } from "./text-column.js";
 import type { Transaction } from "./transaction.js";
 
 /** Creates the instance or renames it. The parent is set once; the current execution never goes back. */
@@ -102,15 +103,10 @@ const selectFirstEvent = `
   SELECT event_data FROM duroxide_history WHERE instance_id = ? AND execution_id = ? ORDER BY event_id LIMIT 1
 `;
 
-/** What the instance is a run of. */
-export interface Identity {
-  readonly name: string;
-  readonly version: string;
+/** What the instance is a run of, and where it stands. */
+export interface Identity extends StartIdentity {
   readonly executionId: number;
 }
-
-/** Where nobody has named one. */
-const UNKNOWN = "unknown";
 
 interface InstanceRow {
   readonly orchestration_name: string;
@@ -206,25 +202,9 @@ export function queuedStart(db: Database, instance: string): StartOrchestration 
 /** Who an instance without a row is (I2). Null: nobody has said yet. */
 export function identify(db: Database, instance: string, messages: readonly WorkItem[]): Identity | null {
   const start = latestStart(db, instance);
-  if (start !== null) return { ...nameIn(start), executionId: latestExecution(db, instance) };
+  if (start !== null) return { ...identityInEvent(start), executionId: latestExecution(db, instance) };
   const first = messages.find(isStartLike);
-  if (first === undefined) return null;
-  return {
-    name: first.orchestration,
-    version: first.version ?? UNKNOWN,
-    executionId: latestExecution(db, instance),
-  };
-}
-
-/** A start that cannot be decoded says that there was one; whoever reads the history will hear why. */
-function nameIn(startEvent: string): Pick<Identity, "name" | "version"> {
-  try {
-    const event = decodeEvent(startEvent);
-    if (event.type === "OrchestrationStarted") return { name: event.name, version: event.version };
-  } catch {
-    // Reported with the history.
-  }
-  return { name: UNKNOWN, version: UNKNOWN };
+  return first === undefined ? null : { ...identityInStart(first), executionId: latestExecution(db, instance) };
 }
 
 export function instanceStatus(db: Database, instance: string): InstanceStatus | null {

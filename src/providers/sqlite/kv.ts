@@ -4,9 +4,9 @@
 // a single table, the replay of a read-modify-write would read its own later writes.
 
 import type { Event } from "../../history/event.js";
+import { fromColumn, toColumn } from "../../provider/kit/text-column.js";
 import type { KvEntry } from "../../provider/provider.js";
 import type { Database } from "./database.js";
-import { fromColumn, toColumn } from "./text-column.js";
 import type { Transaction } from "./transaction.js";
 
 /** Sets a value, or with null hides whatever the store has. The last change of a key counts. */

@@ -9,9 +9,9 @@ import { encodeWorkItem } from "../../history/codec.js";
 import type { OrchestratorItem } from "../../history/work-item.js";
 import { isStartLike, targetInstance } from "../../history/work-item.js";
 import { lockLost } from "../../provider/kit/refusals.js";
+import { fromColumn, toColumn, toNullableColumn } from "../../provider/kit/text-column.js";
 import type { AbandonOptions, ScheduledId } from "../../provider/provider.js";
 import type { Database } from "./database.js";
-import { fromColumn, toColumn, toNullableColumn } from "./text-column.js";
 import type { Transaction } from "./transaction.js";
 
 const insertMessage = `

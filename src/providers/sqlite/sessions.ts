@@ -1,7 +1,7 @@
 // providers/sqlite/sessions.ts — which worker process owns which session, and until when. Session ids are global.
 
+import { toColumn } from "../../provider/kit/text-column.js";
 import type { SessionFetch } from "../../provider/provider.js";
-import { toColumn } from "./text-column.js";
 import type { Transaction } from "./transaction.js";
 
 /** The claim of an activity has seen that nobody else's lock is live, in the same transaction. */

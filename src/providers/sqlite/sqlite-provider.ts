@@ -15,6 +15,7 @@ import type { ActivityExecute, OrchestratorItem } from "../../history/work-item.
 import { isStartLike } from "../../history/work-item.js";
 import type { ProviderAdmin } from "../../provider/admin.js";
 import { completeAdmin } from "../../provider/kit/complete-admin.js";
+import type { Effects } from "../../provider/kit/effects.js";
 import { InstanceWatchers } from "../../provider/kit/instance-watchers.js";
 import { checkCompletion, checkOrchestratorItem, checkWorkerItem } from "../../provider/kit/refusals.js";
 import { WorkSignal } from "../../provider/kit/work-signal.js";
@@ -46,7 +47,7 @@ import { migrate } from "./migrations.js";
 import { absolutePath, resolveOptions, type SqliteOptions, type SqliteSettings } from "./options.js";
 import { abandonBatch, enqueueMessage, instanceMayBegin, nextMessageAt, renewLock } from "./orchestrator-queue.js";
 import { removeExpiredSessions, renewSessions } from "./sessions.js";
-import { type Effects, Transaction } from "./transaction.js";
+import { Transaction } from "./transaction.js";
 import { commitTurn } from "./turn-commit.js";
 import {
   abandonActivity,

@@ -8,6 +8,7 @@ import { messageOf, unreachable } from "../../errors.js";
 import { decodeWorkItem, encodeWorkItem } from "../../history/codec.js";
 import type { ActivityExecute, OrchestratorItem } from "../../history/work-item.js";
 import { lockLost } from "../../provider/kit/refusals.js";
+import { fromColumn, toColumn, toNullableColumn } from "../../provider/kit/text-column.js";
 import { fetchesToWake } from "../../provider/kit/worker-wake.js";
 import type {
   AbandonOptions,
@@ -21,7 +22,6 @@ import type { Database } from "./database.js";
 import { executionState } from "./instances.js";
 import { enqueueMessage } from "./orchestrator-queue.js";
 import { claimSession, touchSession } from "./sessions.js";
-import { fromColumn, toColumn, toNullableColumn } from "./text-column.js";
 import type { Transaction } from "./transaction.js";
 
 const insertActivity = `

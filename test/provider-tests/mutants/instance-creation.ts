@@ -53,7 +53,7 @@ export const INSTANCE_CREATION: readonly Mutant[] = [
     caughtBy: "null_version_handling",
     store: "sqlite",
     patches: [
-      { file: "instances.ts", find: "version: first.version ?? UNKNOWN", replace: `version: first.version ?? ""` },
+      { file: "start-identity.ts", find: "version: version ?? UNKNOWN", replace: `version: version ?? ""` },
     ],
   },
   {

@@ -1,7 +1,7 @@
 // mutants/mutant-loader.ts — a Vite plugin: `…/memory-provider.ts?mutant=3` is the provider with the patches of MUTANTS[3].
 //
-// The query is handed on to the other files of the provider's folder, so each mutant is a module graph of its own. What
-// they import from elsewhere is the real thing: errors keep their classes.
+// The query is handed on to the other files of the provider's folder, and to the files of the kit that patches are about, so
+// each mutant is a module graph of its own. What they import from elsewhere is the real thing: errors keep their classes.
 
 import { readFileSync } from "node:fs";
 import { basename } from "node:path";
@@ -9,13 +9,15 @@ import type { Plugin } from "vitest/config";
 import { MUTANTS } from "./index.js";
 import type { Mutant, Patch } from "./mutant.js";
 
+const PATCHED_IN_THE_KIT = /\/provider\/kit\/(text-column|start-identity)\.js$/;
+
 export function mutantLoader(): Plugin {
   return {
     name: "duroxide-mutants",
     enforce: "pre",
     async resolveId(source, importer) {
       const mutant = mutantOf(importer);
-      if (mutant === null || !source.startsWith("./")) return null;
+      if (mutant === null || !(source.startsWith("./") || PATCHED_IN_THE_KIT.test(source))) return null;
       const resolved = await this.resolve(source, withoutQuery(importer!), { skipSelf: true });
       return resolved === null ? null : `${resolved.id}?mutant=${MUTANTS.indexOf(mutant)}`;
     },
