@@ -54,42 +54,33 @@ export const sqliteMemoryStore: ProviderFactory = {
   open: async ({ clock }) => ({ provider: await SqliteProvider.open(":memory:", { clock }) }),
 };
 
-/**
- * A schema of its own for every store that is open at a time. Making one takes far longer than emptying it, so that what was
- * closed is used again.
- */
+/** A schema of its own for every case. */
 export function postgresStore(url: string, options: PostgresOptions = {}): ProviderFactory {
-  const free: string[] = [];
-  const newSchema = (): string => `${TEST_SCHEMA_PREFIX}${randomUUID().replaceAll("-", "")}`;
-  let operator: Promise<Connections> | null = null;
-  const asOperator = async (schema: string, script: string, values?: readonly string[]): Promise<unknown> => {
-    operator ??= Connections.open(resolveOptions(url, { maxConnections: 1, idleTimeoutMs: 1_000 }));
-    const rows = await (await operator).query("test", script.replaceAll("{schema}", schema), values);
-    return rows[0];
-  };
+  const schemas = new TestSchemas(url);
   return {
     async open(tools) {
-      const schema = free.pop() ?? newSchema();
+      const schema = schemas.take();
       const open = (): Promise<Provider> => PostgresProvider.open(url, { ...options, ...tools, schema });
       return {
         provider: await open(),
         openAnother: open,
         async corruptHistory(instance) {
-          await asOperator(schema, "UPDATE {schema}.history SET event_data = '{' WHERE instance_id = $1", [instance]);
+          await schemas.run(schema, "UPDATE {schema}.history SET event_data = '{' WHERE instance_id = $1", [instance]);
         },
         async corruptQueues(instance) {
-          await asOperator(schema, "UPDATE {schema}.messages SET work_item = '{' WHERE instance_id = $1", [instance]);
-          await asOperator(schema, "UPDATE {schema}.activities SET work_item = '{' WHERE instance_id = $1", [instance]);
-        },
-        async maxAttemptCount(instance) {
-          const row = await asOperator(schema, "SELECT attempts FROM {schema}.schedule WHERE instance_id = $1", [
+          await schemas.run(schema, "UPDATE {schema}.messages SET work_item = '{' WHERE instance_id = $1", [instance]);
+          await schemas.run(schema, "UPDATE {schema}.activities SET work_item = '{' WHERE instance_id = $1", [
             instance,
           ]);
-          return (row as { readonly attempts: number } | undefined)?.attempts ?? 0;
+        },
+        async maxAttemptCount(instance) {
+          const select = "SELECT attempts FROM {schema}.schedule WHERE instance_id = $1";
+          const [row] = await schemas.run<{ readonly attempts: number }>(schema, select, [instance]);
+          return row?.attempts ?? 0;
         },
         async close() {
-          await asOperator(schema, emptySchema);
-          free.push(schema);
+          await schemas.empty(schema);
+          schemas.giveBack(schema);
         },
       };
     },
@@ -98,6 +89,38 @@ export function postgresStore(url: string, options: PostgresOptions = {}): Provi
 
 /** What the schemas of tests are called, and nothing else is: whoever cleans up removes them. */
 export const TEST_SCHEMA_PREFIX = "duroxide_test_";
+
+/**
+ * Schemas for tests. Making one takes far longer than emptying it, so that what is given back is used again.
+ */
+export class TestSchemas {
+  readonly #url: string;
+  readonly #free: string[] = [];
+  #operator: Promise<Connections> | null = null;
+
+  constructor(url: string) {
+    this.#url = url;
+  }
+
+  take(): string {
+    return this.#free.pop() ?? `${TEST_SCHEMA_PREFIX}${randomUUID().replaceAll("-", "")}`;
+  }
+
+  /** It must be empty, and nobody may use it any more. */
+  giveBack(schema: string): void {
+    this.#free.push(schema);
+  }
+
+  async empty(schema: string): Promise<void> {
+    await this.run(schema, emptySchema);
+  }
+
+  /** `{schema}` stands for the schema. */
+  async run<Row>(schema: string, script: string, values?: readonly string[]): Promise<readonly Row[]> {
+    this.#operator ??= Connections.open(resolveOptions(this.#url, { maxConnections: 1 }));
+    return (await this.#operator).query<Row>("test", script.replaceAll("{schema}", schema), values);
+  }
+}
 
 const emptySchema = `
   DELETE FROM {schema}.instances; DELETE FROM {schema}.executions; DELETE FROM {schema}.history;

@@ -4,11 +4,14 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe } from "vitest";
+import { type Clock, holding } from "../../src/clock.js";
+import { ProviderError } from "../../src/errors.js";
 import { checkHistory } from "../../src/history/valid-history.js";
-import { ProviderWrapper } from "../../src/provider/kit/provider-wrapper.js";
+import { type ProviderOperation, ProviderWrapper } from "../../src/provider/kit/provider-wrapper.js";
 import type { Provider } from "../../src/provider/provider.js";
-import { postgresStore } from "../../src/provider-tests/own-stores.js";
+import { TestSchemas } from "../../src/provider-tests/own-stores.js";
 import { MemoryProvider } from "../../src/providers/memory/index.js";
+import { PostgresProvider } from "../../src/providers/postgres/index.js";
 import { SqliteProvider } from "../../src/providers/sqlite/index.js";
 import { type StoreTools, TestWorld } from "../../src/testing/test-world.js";
 
@@ -18,57 +21,109 @@ export interface Store {
   world(options?: { readonly hasBrokenHistories?: boolean }): Promise<TestWorld>;
 }
 
-/** An empty store, and how to get rid of it once its provider is closed. */
+/** An empty store, and what becomes of it when its world ends. */
 interface Opened {
   readonly provider: Provider;
-  readonly cleanUp?: () => Promise<void>;
+  readonly end: () => Promise<void>;
 }
 
-type OpenStore = (tools: StoreTools) => Opened | Promise<Opened>;
-
-/** Set by the test run where it has a PostgreSQL. */
-const PG_URL = process.env.DUROXIDE_TEST_PG_URL;
+type OpenStore = (tools: StoreTools) => Promise<Opened>;
 
 const OPENERS: Readonly<Record<string, OpenStore>> = {
-  memory: (tools) => ({ provider: new MemoryProvider(tools) }),
+  memory: async (tools) => {
+    const provider = new MemoryProvider(tools);
+    return { provider, end: async () => provider[Symbol.asyncDispose]() };
+  },
   sqlite: async (tools) => {
     const folder = mkdtempSync(join(tmpdir(), "duroxide-behaviour-"));
+    const provider = await SqliteProvider.open(join(folder, "store.db"), { ...tools, ...SQLITE_FOR_TESTS });
     return {
-      provider: await SqliteProvider.open(join(folder, "store.db"), { ...tools, ...SQLITE_FOR_TESTS }),
-      cleanUp: async () => rmSync(folder, { recursive: true }),
+      provider,
+      async end() {
+        await provider.close();
+        rmSync(folder, { recursive: true });
+      },
     };
   },
-  ...(PG_URL === undefined ? {} : { postgres: openPostgres(PG_URL) }),
+  ...postgresWhereThereIsOne(),
 };
 
 /** What nobody but this test uses: no other process commits, and nothing needs to survive the machine. */
 const SQLITE_FOR_TESTS = { durability: "process-crash", crossProcessPollMs: 0 } as const;
 
-function openPostgres(url: string): OpenStore {
-  const factory = postgresStore(url, { wakeUps: "local" });
-  return async (tools) => {
-    const { provider, close } = await factory.open(tools);
-    return { provider, ...(close === undefined ? {} : { cleanUp: close }) };
+/** The test run says where. */
+function postgresWhereThereIsOne(): Record<string, OpenStore> {
+  const url = process.env.DUROXIDE_TEST_PG_URL;
+  return url === undefined ? {} : { postgres: reusedProviders(url) };
+}
+
+/**
+ * Every new connection must learn the functions of the schema, which takes longer than most tests. So providers stay open,
+ * and live in one world after the other, by its time and its ids.
+ */
+function reusedProviders(url: string): OpenStore {
+  const schemas = new TestSchemas(url);
+  const free: { readonly tools: BorrowedTools; readonly provider: Provider; readonly schema: string }[] = [];
+  const make = async (tools: BorrowedTools) => {
+    const schema = schemas.take();
+    const { clock, newId } = tools;
+    return { tools, schema, provider: await PostgresProvider.open(url, { clock, newId, schema, wakeUps: "local" }) };
+  };
+  return async (lent) => {
+    const reused = free.pop();
+    if (reused !== undefined) reused.tools.lender = lent;
+    const one = reused ?? (await make(new BorrowedTools(lent)));
+    return {
+      provider: one.provider,
+      async end() {
+        await schemas.empty(one.schema);
+        free.push(one);
+      },
+    };
   };
 }
 
-/** Looks at everything that was written, when it is closed. */
+/** Those of the world in which the provider lives now. */
+class BorrowedTools implements StoreTools {
+  lender: StoreTools;
+
+  constructor(lender: StoreTools) {
+    this.lender = lender;
+  }
+
+  readonly clock: Clock = {
+    now: () => this.lender.clock.now(),
+    setTimer: (delayMs, callback) => this.lender.clock.setTimer(delayMs, callback),
+    holdWhile: (work) => holding(this.lender.clock, work),
+  };
+
+  readonly newId = (): string => this.lender.newId();
+}
+
+/** Looks at everything that was written, when its world ends; from then on, it is closed. */
 class InspectedProvider extends ProviderWrapper {
   readonly #hasBrokenHistories: boolean;
-  readonly #cleanUp: (() => Promise<void>) | undefined;
+  readonly #end: () => Promise<void>;
+  #isClosed = false;
 
-  constructor({ provider, cleanUp }: Opened, hasBrokenHistories: boolean) {
+  constructor({ provider, end }: Opened, hasBrokenHistories: boolean) {
     super(provider);
     this.#hasBrokenHistories = hasBrokenHistories;
-    this.#cleanUp = cleanUp;
+    this.#end = end;
+  }
+
+  protected override around<T>(operation: ProviderOperation, call: () => Promise<T>): Promise<T> {
+    if (this.#isClosed) return Promise.reject(new ProviderError("invalid", operation, "the provider is closed"));
+    return super.around(operation, call);
   }
 
   override async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
     try {
       if (!this.#hasBrokenHistories) await inspect(this.inner);
     } finally {
-      await super[Symbol.asyncDispose]();
-      await this.#cleanUp?.();
+      await this.#end();
     }
   }
 }

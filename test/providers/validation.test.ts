@@ -1,9 +1,10 @@
-// The validation suite on every provider of this package, and on the wrappers that we put around them.
+// The validation suite on the providers of this package that live in this process, and on the wrappers that we put around
+// them. PostgreSQL has a file of its own, which runs beside this one.
 
 import type { Clock } from "../../src/clock.js";
 import { instrument } from "../../src/provider/kit/instrumented-provider.js";
 import type { Provider } from "../../src/provider/provider.js";
-import { memoryStore, postgresStore, sqliteFileStore, sqliteMemoryStore } from "../../src/provider-tests/own-stores.js";
+import { memoryStore, sqliteFileStore, sqliteMemoryStore } from "../../src/provider-tests/own-stores.js";
 import type { ProviderFactory } from "../../src/provider-tests/provider-case.js";
 import { describeProvider } from "../../src/provider-tests/vitest.js";
 import { ControlledProvider } from "../../src/testing/index.js";
@@ -24,7 +25,5 @@ describeProvider("MemoryProvider", memoryStore);
 describeProvider("SqliteProvider in memory", sqliteMemoryStore);
 // Hundreds of files in a row: the contract is the same with fewer syncs.
 describeProvider("SqliteProvider on a file", sqliteFileStore({ durability: "process-crash" }));
-const { DUROXIDE_TEST_PG_URL } = process.env;
-if (DUROXIDE_TEST_PG_URL !== undefined) describeProvider("PostgresProvider", postgresStore(DUROXIDE_TEST_PG_URL));
 describeProvider("an instrumented provider", instrumented);
 describeProvider("a ControlledProvider that controls nothing", controlled);

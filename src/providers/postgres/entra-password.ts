@@ -7,19 +7,36 @@ import { type Clock, systemClock } from "../../clock.js";
 import { messageOf, ProviderError } from "../../errors.js";
 import { checkOptions, hasMethods, integerBetween, isClock, isString, type OptionCheck, shown } from "../../options.js";
 
-/** A token, and until when it is good. */
+/**
+ * A token, and until when it is good.
+ *
+ * @example
+ * const token: EntraToken = { token: "eyJ0…", expiresOnTimestamp: Date.now() + 3_600_000 };
+ */
 export interface EntraToken {
   readonly token: string;
   /** Milliseconds since the epoch. */
   readonly expiresOnTimestamp: number;
 }
 
-/** What gives tokens: any credential of `@azure/identity`. */
+/**
+ * What gives tokens: any credential of `@azure/identity`, or something of yours.
+ *
+ * @example
+ * const credential: EntraCredential = {
+ *   getToken: async (scope) => ({ token: `a token for ${scope}`, expiresOnTimestamp: Date.now() + 3_600_000 }),
+ * };
+ */
 export interface EntraCredential {
   getToken(scope: string): Promise<EntraToken | null>;
 }
 
-/** How tokens are had. */
+/**
+ * How tokens are had.
+ *
+ * @example
+ * const options: EntraPasswordOptions = { refreshBeforeMs: 600_000 };
+ */
 export interface EntraPasswordOptions {
   /** What they are for. Sovereign clouds have their own. @default "https://ossrdbms-aad.database.windows.net/.default" */
   readonly scope?: string;
@@ -40,7 +57,7 @@ const LONGEST_REFRESH_MS = 3_600_000;
  * A password function that answers with tokens of Microsoft Entra ID: no secret is kept, and connections made hours later
  * log in with a fresh token.
  *
- * @throws InvalidOptionsError
+ * @throws DUROXIDE_INVALID_OPTIONS for an option that is unknown or out of range
  * @example
  * const connection: PostgresConnection = {
  *   host: "orders.postgres.database.azure.com",

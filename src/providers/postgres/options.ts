@@ -21,10 +21,18 @@ export type { PostgresConnection, PostgresPassword, PostgresTls } from "./target
 /**
  * How a waiting provider hears of work. `listen`: the server tells it. `poll`: it looks. `local`: this process alone uses
  * the schema, and knows.
+ *
+ * @example
+ * const wakeUps: PostgresWakeUps = "poll";
  */
 export type PostgresWakeUps = "listen" | "poll" | "local";
 
-/** What a store in PostgreSQL may be told. */
+/**
+ * What a store in PostgreSQL may be told.
+ *
+ * @example
+ * const options: PostgresOptions = { schema: "billing", maxConnections: 20, onWarning: report };
+ */
 export interface PostgresOptions {
   /** Where the tables are: a store of its own for each name. @default "duroxide" */
   readonly schema?: string;

@@ -118,7 +118,8 @@ export class PostgresProvider implements Provider {
    * @throws ProviderError "invalid" when the database refuses: password, permission, missing database, newer schema;
    *   "transient" when it cannot be reached
    * @example
-   * const connection = { host: "db.internal", database: "app", user: "app", password: () => newToken() };
+   * const password = () => "a token that the function has just asked for";
+   * const connection = { host: "db.internal", database: "app", user: "app", password, ssl: true };
    * await using provider = await PostgresProvider.open(connection, { schema: "billing", maxConnections: 20 });
    */
   static async open(connection: string | PostgresConnection, options?: PostgresOptions): Promise<PostgresProvider> {

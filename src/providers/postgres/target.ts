@@ -12,10 +12,24 @@ import { type ConnectionOptions, checkServerIdentity } from "node:tls";
 import { InvalidOptionsError, messageOf } from "../../errors.js";
 import { checkOptions, integerBetween, isBoolean, isObject, isString, type OptionCheck, shown } from "../../options.js";
 
-/** A password, or what is asked for one whenever a connection is made: tokens that expire, secrets that rotate. */
+/**
+ * A password, or what is asked for one whenever a connection is made: tokens that expire, secrets that rotate.
+ *
+ * @example
+ * import { readFile } from "node:fs/promises";
+ *
+ * const password: PostgresPassword = async () => (await readFile("/run/secrets/database", "utf8")).trim();
+ */
 export type PostgresPassword = string | (() => string | Promise<string>);
 
-/** How the server proves who it is, and how we do. As the options of `node:tls`. */
+/**
+ * How the server proves who it is, and how we do. As the options of `node:tls`.
+ *
+ * @example
+ * import { readFileSync } from "node:fs";
+ *
+ * const ssl: PostgresTls = { ca: readFileSync("/etc/ssl/database-ca.pem") };
+ */
 export interface PostgresTls {
   /** Who may have signed the server's certificate. @default the authorities that Node trusts */
   readonly ca?: string | Uint8Array | readonly (string | Uint8Array)[];
@@ -29,7 +43,12 @@ export interface PostgresTls {
   readonly servername?: string;
 }
 
-/** Where a database is, in parts. */
+/**
+ * Where a database is, in parts.
+ *
+ * @example
+ * const connection: PostgresConnection = { host: "db.internal", database: "orders", user: "orders_app", ssl: true };
+ */
 export interface PostgresConnection {
   /** A name, an address, or the directory of a Unix socket. */
   readonly host: string;
@@ -60,7 +79,8 @@ export interface PostgresTarget {
   /** Whether it may be another one the next time. */
   readonly isPasswordAsked: boolean;
   readonly tlsMode: TlsMode;
-  readonly tls: ConnectionOptions;
+  /** As `node:tls` takes it. Its type stays inside: users compile without the types of Node. */
+  readonly tls: object;
   readonly channelBinding: boolean;
   /** Options for the server, as `-c name=value`. */
   readonly startupOptions: string | null;
@@ -101,7 +121,7 @@ interface Parts {
   readonly user: string | null;
   readonly password: PostgresPassword | null;
   readonly tlsMode?: TlsMode;
-  readonly tls: ConnectionOptions;
+  readonly tls: object;
   readonly channelBinding: boolean;
   readonly startupOptions: string | null;
   readonly defaults: PostgresTarget["defaults"];
