@@ -135,6 +135,12 @@ export class ActivityQueue {
     return row?.removed ?? 0;
   }
 
+  /** Resolves when nothing is pending. */
+  async idle(): Promise<void> {
+    const batchers = [this.#sending, this.#fetching, this.#acking, this.#abandoning, this.#renewing];
+    await Promise.all(batchers.map((batcher) => batcher.idle()));
+  }
+
   async #send(calls: readonly ActivityExecute[]): Promise<readonly Outcome<void>[]> {
     const rows = calls.map((item, n) => ({ n, ...activityRow(item) }));
     const values = [this.#store.clock.now(), JSON.stringify(rows)];

@@ -42,10 +42,14 @@ import { adminStore, type DeletionEffects } from "./management.js";
 import { migrate } from "./migrate.js";
 import { type PostgresConnection, type PostgresOptions, type PostgresSettings, resolveOptions } from "./options.js";
 import { Reading } from "./reading.js";
+import { withinTime } from "./session.js";
 import { type Audience, Store } from "./store.js";
 import { type Look, TurnFetch } from "./turn-fetch.js";
 import { TurnQueue } from "./turn-queue.js";
 import { type News, WakeUps } from "./wake-ups.js";
+
+/** How long `close` waits for calls that are pending. */
+const LONGEST_DRAIN_MS = 3_000;
 
 /** A fetch that may wait. */
 interface Search<T> {
@@ -139,6 +143,7 @@ export class PostgresProvider implements Provider {
   async close(): Promise<void> {
     this.#messages.close();
     this.#activities.close();
+    await this.#drained();
     await this.#wakeUps.close();
     await this.#connections.close();
   }
@@ -252,6 +257,12 @@ export class PostgresProvider implements Provider {
   }
 
   // Those who wait
+
+  /** What was asked for is done, unless the server does not answer. */
+  async #drained(): Promise<void> {
+    const idle = [this.#turnFetch.idle(), this.#turnQueue.idle(), this.#activityQueue.idle(), this.#statuses.idle()];
+    await withinTime(Promise.all(idle), LONGEST_DRAIN_MS).catch(() => {});
+  }
 
   async #search<T>({ signal, group, options, look }: Search<T>): Promise<T | null> {
     const { pollTimeoutMs = 0 } = options;

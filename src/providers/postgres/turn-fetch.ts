@@ -99,6 +99,11 @@ export class TurnFetch {
     return this.#batcher.submit(options);
   }
 
+  /** Resolves when nothing is pending. */
+  idle(): Promise<void> {
+    return this.#batcher.idle();
+  }
+
   async #run(calls: readonly FetchOrchestrationOptions[]): Promise<readonly Outcome<TurnLook>[]> {
     const outcomes: Outcome<TurnLook>[] = [];
     for (const indexes of byWish(calls)) {

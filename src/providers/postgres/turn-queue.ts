@@ -121,6 +121,12 @@ export class TurnQueue {
     this.#store.announce(effects, "everywhere");
   }
 
+  /** Resolves when nothing is pending. */
+  async idle(): Promise<void> {
+    const batchers = [this.#sending, this.#acking, this.#abandoning, this.#renewing];
+    await Promise.all(batchers.map((batcher) => batcher.idle()));
+  }
+
   async #send(calls: readonly Sending[]): Promise<readonly Outcome<EnqueueOutcome>[]> {
     const now = this.#store.clock.now();
     const rows = calls.map(({ item, options }, call) => ({
