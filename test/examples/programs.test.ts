@@ -3,6 +3,7 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ROOT, run, TSC } from "../package/packing.js";
 
@@ -35,6 +36,7 @@ const SAID: Readonly<Record<string, readonly (string | RegExp)[]>> = {
   ],
   hello: ["Hello, Ada! Hello, Grace!\n", "  1  OrchestrationStarted\n", "  6  OrchestrationCompleted\n"],
   "human-in-the-loop": [/Ada submits: [^}]*decision: null/, /Grace decides: [^}]*'approved by Grace'/],
+  "postgres-fleet": [/^12 photos, resized by worker \d+( and worker \d+)?$/m],
   "request-response": [
     "ada { isReserved: true }\ngrace { isReserved: false, reason: '1 left of red-bicycle' }\n",
     "edsger { isReserved: true }\nada, once more { isReserved: true }\n",
@@ -61,13 +63,26 @@ const SAID: Readonly<Record<string, readonly (string | RegExp)[]>> = {
 const temporary = mkdtempSync(join(tmpdir(), "duroxide-examples-"));
 // `node --test` would otherwise take itself for a part of this run. What programs leave in the temporary folder is removed.
 const { NODE_TEST_CONTEXT: _, ...inherited } = process.env;
-const options = { cwd: ROOT, env: { ...inherited, TMPDIR: temporary, TEMP: temporary, TMP: temporary } };
+/** Set by the test run where it has a PostgreSQL. */
+const PG_URL = process.env.DUROXIDE_TEST_PG_URL;
+const options = {
+  cwd: ROOT,
+  env: { ...inherited, DATABASE_URL: PG_URL, TMPDIR: temporary, TEMP: temporary, TMP: temporary },
+};
 
 beforeAll(() => run(process.execPath, [TSC, "-p", "tsconfig.examples.json"], options), 60_000);
-afterAll(() => rmSync(temporary, { recursive: true, force: true }));
+afterAll(async () => {
+  rmSync(temporary, { recursive: true, force: true });
+  if (PG_URL === undefined) return;
+  const owner = new pg.Client(PG_URL);
+  await owner.connect();
+  await owner.query("DROP SCHEMA IF EXISTS duroxide_example CASCADE");
+  await owner.end();
+});
 
 describe.concurrent("as a program", () => {
-  test.each(Object.entries(SAID))("%s runs to its end and says what happened", async (name, lines) => {
+  test.for(Object.entries(SAID))("%s runs to its end and says what happened", async ([name, lines], { skip }) => {
+    skip(name === "postgres-fleet" && PG_URL === undefined, "there is no PostgreSQL here");
     const { stdout, stderr } = await run(process.execPath, [join("dist-examples", `${name}.js`)], options);
     for (const line of lines) expect(stdout).toMatch(line);
     expect(stderr).toBe("");

@@ -1,6 +1,6 @@
 // Projects that install the package: in JavaScript, in TypeScript under every resolution it serves, and through a bundler.
 
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { build, type Rolldown } from "vite";
@@ -17,7 +17,10 @@ beforeAll(async () => {
   const flags = ["--offline", "--omit=optional", "--ignore-scripts", "--no-audit", "--no-fund"];
   await run("npm", ["install", ...flags, tarball], { cwd: project, shell: process.platform === "win32" });
   // The test runner that one entry point is for, and the types of Node, as the project itself would have installed them.
-  for (const name of ["vitest", "@types", "undici-types"]) {
+  // Not the types of the PostgreSQL driver: nobody must need them.
+  mkdirSync(join(modules, "@types"));
+  const types = readdirSync(join(ROOT, "node_modules/@types")).filter((name) => name !== "pg");
+  for (const name of ["vitest", "undici-types", ...types.map((type) => `@types/${type}`)]) {
     symlinkSync(join(ROOT, "node_modules", name), join(modules, name), "junction");
   }
 }, 60_000);
@@ -80,6 +83,41 @@ describe("plain JavaScript", () => {
     );
     expect(await node("lazy.js")).toMatchObject({ stdout: "false\ntrue\n", stderr: "" });
   });
+
+  test("does without PostgreSQL, unless it imports just that", async () => {
+    const folder = join(modules, "duroxide-ts/dist/providers/postgres");
+    const names = ENTRY_POINTS.map(({ name }) => name).filter((name) => name !== "duroxide-ts/postgres");
+    write("others.js", `for (const name of ${JSON.stringify(names)}) await import(name);`);
+    renameSync(folder, `${folder}-away`);
+    try {
+      expect(await node("others.js")).toEqual({ stdout: "", stderr: "" });
+    } finally {
+      renameSync(`${folder}-away`, folder);
+    }
+  });
+
+  test("needs the PostgreSQL driver when a database is opened, not before, and is told where it is missing", async () => {
+    write(
+      "driver.js",
+      `
+      const { PostgresProvider } = await import("duroxide-ts/postgres");
+      console.log(globalThis.isDriverLoaded);
+      await PostgresProvider.open("postgres://ada@127.0.0.1:1/app").catch((error) => console.log(error.message));
+      console.log(globalThis.isDriverLoaded);
+      `,
+    );
+    const missing = await node("driver.js");
+    const stand = join(modules, "pg");
+    mkdirSync(stand);
+    writeFileSync(join(stand, "package.json"), JSON.stringify({ name: "pg", main: "index.js" }));
+    writeFileSync(join(stand, "index.js"), `globalThis.isDriverLoaded = true; throw new Error("a stand-in");`);
+    const present = await node("driver.js");
+    rmSync(stand, { recursive: true });
+
+    const refusal = "open: the PostgreSQL driver 'pg' could not be loaded";
+    expect(missing.stdout).toMatch(new RegExp(`^undefined\n${refusal} .*\\. Run: npm install pg\nundefined\n$`));
+    expect(present.stdout).toBe(`undefined\n${refusal} (a stand-in). Run: npm install pg\ntrue\n`);
+  });
 });
 
 describe("TypeScript", () => {
@@ -138,7 +176,7 @@ describe("a bundle", () => {
     expect(code.length).toBeLessThan(20_000);
   });
 
-  test("of a program that runs in memory holds no SQLite and none of the test suites", async () => {
+  test("of a program that runs in memory holds no SQLite, no PostgreSQL and none of the test suites", async () => {
     const { code, files } = await bundle(
       `import { Client, Runtime } from "duroxide-ts";
        import { MemoryProvider } from "duroxide-ts/memory";
@@ -146,7 +184,7 @@ describe("a bundle", () => {
        export const client = new Client(provider);
        export const runtime = await Runtime.start({ provider });`,
     );
-    const strangers = files.filter((file) => /^(provider-tests|testing|providers\/sqlite)\//.test(file));
+    const strangers = files.filter((file) => /^(provider-tests|testing|providers\/(sqlite|postgres))\//.test(file));
 
     expect(files).toEqual(expect.arrayContaining(["runtime/runtime.js", "client/client.js", "engine/execution.js"]));
     expect(strangers).toEqual([]);

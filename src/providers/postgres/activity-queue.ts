@@ -12,13 +12,13 @@ import { checkCompletion, checkWorkerItem } from "../../provider/kit/refusals.js
 import { toColumn } from "../../provider/kit/text-column.js";
 import { fetchesToWake } from "../../provider/kit/worker-wake.js";
 import type { AbandonOptions, ExecutionState, FetchWorkOptions, LockedWorkItem } from "../../provider/provider.js";
+import { type Claimed, type Look, lookUntilSure } from "./look.js";
 import type { Store } from "./store.js";
-import type { Look } from "./turn-fetch.js";
 import { noteMessage, outcomes } from "./turn-queue.js";
 import { activityRow, messageRow, timeIn, wantedTags } from "./work-rows.js";
 
 const enqueueActivities = `SELECT {schema}.enqueue_activities($1, $2)`;
-const claimActivities = `SELECT * FROM {schema}.fetch_activities($1, $2, $3, $4, $5, $6)`;
+const claimActivities = `SELECT * FROM {schema}.fetch_activities($1, $2, $3, $4, $5, $6, $7)`;
 const setActivityAside = `SELECT {schema}.set_activity_aside($1)`;
 const ackActivities = `SELECT * FROM {schema}.ack_activities($1, $2, $3)`;
 const abandonActivities = `SELECT * FROM {schema}.abandon_activities($1)`;
@@ -52,20 +52,18 @@ interface Renewing {
 
 /** What one statement has claimed. */
 interface Claim {
-  readonly works: ReadonlyMap<FetchWorkOptions, LockedWorkItem>;
+  /** By the place of the fetch. */
+  readonly works: ReadonlyMap<number, LockedWorkItem>;
   /** Tokens of what cannot be decoded. */
   readonly aside: readonly string[];
   readonly nextAt: number | null;
   readonly isPassed: boolean;
 }
 
-type WorkLook = Look<LockedWorkItem>;
+type WorkLook = Claimed<LockedWorkItem>;
 
 /** Woken for what may be a session's: who its owner is, each of them has to see for itself. */
 const EVERYBODY = Number.POSITIVE_INFINITY;
-
-/** How often a fetch that has lost sessions to others looks again. */
-const MOST_LOOKS = 5;
 
 /** While the disk syncs one batch, the next can be executed. */
 const IN_FLIGHT = 2;
@@ -74,7 +72,8 @@ const MOST_BYTES = 4_000_000;
 export class ActivityQueue {
   readonly #store: Store;
   readonly #sending: Batcher<ActivityExecute, void>;
-  readonly #fetching: Batcher<FetchWorkOptions, WorkLook>;
+  readonly #looking: Batcher<FetchWorkOptions, WorkLook>;
+  readonly #waiting: Batcher<FetchWorkOptions, WorkLook>;
   readonly #acking: Batcher<Acking, void>;
   readonly #abandoning: Batcher<Abandoning, void>;
   readonly #renewing: Batcher<Renewing, ExecutionState>;
@@ -82,7 +81,8 @@ export class ActivityQueue {
   constructor(store: Store) {
     this.#store = store;
     this.#sending = new Batcher({ run: (calls) => this.#send(calls) });
-    this.#fetching = new Batcher({ run: (calls) => this.#fetch(calls) });
+    this.#looking = new Batcher({ run: (calls) => this.#fetch(calls, false) });
+    this.#waiting = new Batcher({ run: (calls) => this.#fetch(calls, true) });
     const byToken = { maxInFlight: IN_FLIGHT, keyOf: (call: { readonly lockToken: string }) => call.lockToken };
     this.#acking = new Batcher<Acking, void>({
       run: (calls) => this.#ack(calls),
@@ -99,9 +99,10 @@ export class ActivityQueue {
     return this.#sending.submit(item);
   }
 
-  /** Looks once. */
-  look(options: FetchWorkOptions): Promise<WorkLook> {
-    return this.#fetching.submit(options);
+  look(options: FetchWorkOptions): Promise<Look<LockedWorkItem>> {
+    return lookUntilSure(this.#store.clock, (isWaiting) => {
+      return (isWaiting ? this.#waiting : this.#looking).submit(options);
+    });
   }
 
   async ack(lockToken: string, completion: OrchestratorItem | null): Promise<void> {
@@ -137,7 +138,8 @@ export class ActivityQueue {
 
   /** Resolves when nothing is pending. */
   async idle(): Promise<void> {
-    const batchers = [this.#sending, this.#fetching, this.#acking, this.#abandoning, this.#renewing];
+    const fetching = [this.#looking, this.#waiting];
+    const batchers = [this.#sending, ...fetching, this.#acking, this.#abandoning, this.#renewing];
     await Promise.all(batchers.map((batcher) => batcher.idle()));
   }
 
@@ -151,40 +153,38 @@ export class ActivityQueue {
     return calls.map(() => ({ value: undefined }));
   }
 
-  async #fetch(calls: readonly FetchWorkOptions[]): Promise<readonly Outcome<WorkLook>[]> {
+  async #fetch(calls: readonly FetchWorkOptions[], isWaiting: boolean): Promise<readonly Outcome<WorkLook>[]> {
     const results: Outcome<WorkLook>[] = [];
     for (const indexes of byWish(calls)) {
-      const ofGroup = await this.#fetchGroup(indexes.map((index) => calls[index] as FetchWorkOptions));
+      const group = indexes.map((index) => calls[index] as FetchWorkOptions);
+      const ofGroup = await this.#fetchGroup(group, isWaiting);
       for (const [at, index] of indexes.entries()) results[index] = ofGroup[at] as Outcome<WorkLook>;
     }
     return results;
   }
 
   /** A1. What was locked before something failed is handed out all the same. */
-  async #fetchGroup(calls: readonly FetchWorkOptions[]): Promise<readonly Outcome<WorkLook>[]> {
-    const found = new Map<FetchWorkOptions, LockedWorkItem>();
-    let nextAt: number | null = null;
-    let failure: { readonly error: unknown } | null = null;
+  async #fetchGroup(calls: readonly FetchWorkOptions[], isWaiting: boolean): Promise<readonly Outcome<WorkLook>[]> {
+    let works: Claim["works"] = new Map();
+    let empty: Outcome<WorkLook>;
     try {
-      for (let look = 1, isWorthALook = true; isWorthALook && found.size < calls.length; look += 1) {
-        const claim = await this.#claim(calls.filter((call) => !found.has(call)));
-        nextAt = claim.nextAt;
-        isWorthALook = claim.aside.length > 0 || (claim.isPassed && look < MOST_LOOKS);
-        for (const [call, work] of claim.works) found.set(call, work);
-        for (const lockToken of claim.aside) {
-          await this.#store.query("fetchWorkItem", setActivityAside, [lockToken]); // A2
-        }
+      const claim = await this.#claim(calls, isWaiting);
+      works = claim.works;
+      for (const lockToken of claim.aside) {
+        await this.#store.query("fetchWorkItem", setActivityAside, [lockToken]); // A2
       }
+      const { nextAt, isPassed, aside } = claim;
+      empty = { value: { found: null, nextAt, isPassed, isAside: aside.length > 0 } };
     } catch (error) {
-      failure = { error };
+      empty = { error };
     }
-    return calls.map((call) => {
-      const locked = found.get(call) ?? null;
-      return locked === null && failure !== null ? failure : { value: { found: locked, nextAt } };
+    return calls.map((_, index) => {
+      const found = works.get(index);
+      return found === undefined ? empty : { value: { found, nextAt: null, isPassed: false, isAside: false } };
     });
   }
 
-  async #claim(calls: readonly FetchWorkOptions[]): Promise<Claim> {
+  async #claim(calls: readonly FetchWorkOptions[], isWaiting: boolean): Promise<Claim> {
     const { lockTimeoutMs, tagFilter = { kind: "default-only" }, session } = calls[0] as FetchWorkOptions;
     const now = this.#store.clock.now();
     const lockedUntil = timeIn(now, lockTimeoutMs);
@@ -197,9 +197,10 @@ export class ActivityQueue {
       wantedTags(tagFilter),
       calls.map((call) => (call.session === undefined ? null : toColumn(call.session.ownerId))),
       sessionUntil,
+      isWaiting,
     ]);
     const effects = new Effects();
-    const works = new Map<FetchWorkOptions, LockedWorkItem>();
+    const works = new Map<number, LockedWorkItem>();
     const aside: string[] = [];
     for (const { id, turn, a, n, is_over } of parts.filter(({ part }) => part === "work")) {
       const lockToken = tokens[turn - 1] as string;
@@ -209,7 +210,7 @@ export class ActivityQueue {
         aside.push(lockToken);
       } else {
         const work = { item, lockToken, attemptCount: n ?? 1, executionState: stateOf(is_over) };
-        works.set(calls[turn - 1] as FetchWorkOptions, work);
+        works.set(turn - 1, work);
       }
     }
     if (works.size > 0) {

@@ -13,7 +13,10 @@ const LARGEST_SKEW_MS = 1_000;
 
 const selectTime = `SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now`;
 
-export async function warnOfClockSkew(connections: Connections, settings: PostgresSettings): Promise<void> {
+export async function warnOfClockSkew(
+  connections: Pick<Connections, "query">,
+  settings: Pick<PostgresSettings, "clock" | "onWarning">,
+): Promise<void> {
   const { clock, onWarning } = settings;
   if (clock !== systemClock) return; // Another clock need not know what time it is.
   const askedAt = clock.now();
@@ -25,7 +28,11 @@ export async function warnOfClockSkew(connections: Connections, settings: Postgr
   const behindMs = row.now - answeredAt;
   if (Math.max(aheadMs, behindMs) <= LARGEST_SKEW_MS) return;
   const skew = aheadMs > behindMs ? `${aheadMs} ms ahead of` : `${behindMs} ms behind`;
-  onWarning(
-    `The clock of this machine is ${skew} the database's. Locks and timers go by the clocks of the workers: keep them together, by NTP.`,
-  );
+  try {
+    onWarning(
+      `The clock of this machine is ${skew} the database's. Locks and timers go by the clocks of the workers: keep them together, by NTP.`,
+    );
+  } catch {
+    // The store is as good as without a warning, whatever its listener makes of it.
+  }
 }

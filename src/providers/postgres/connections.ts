@@ -34,6 +34,7 @@ import {
   toProviderError,
 } from "./driver-errors.js";
 import type { PostgresSettings } from "./options.js";
+import { checkServer, type ServerFacts, selectServerFacts } from "./server-check.js";
 import { cut, Session, type SqlValue, withinTime } from "./session.js";
 import type { PostgresTarget } from "./target.js";
 
@@ -55,8 +56,6 @@ export interface DedicatedConnection {
 type ClientState = "busy" | "resting";
 type Clients = Map<PgClient, ClientState>;
 
-/** The first with everything that our SQL uses, and the oldest that we have reason to expect. */
-const OLDEST_SERVER = 130_000;
 /** What the answer of a server that is about to give up on a statement may take to arrive. */
 const ANSWER_GRACE_MS = 5_000;
 /** When a network has swallowed the other side, the first question comes after this. */
@@ -142,17 +141,8 @@ export class Connections {
   }
 
   async #checkServer(): Promise<void> {
-    const [server] = await this.query<{ readonly version: number; readonly encoding: string }>("open", SERVER);
-    const { version, encoding } = server!;
-    const { label } = this.#settings.target;
-    if (version < OLDEST_SERVER) {
-      const found = `${label} is PostgreSQL ${Math.floor(version / 10_000)}`;
-      throw new ProviderError("invalid", "open", `${found}. Version ${OLDEST_SERVER / 10_000} or newer is needed`);
-    }
-    if (encoding !== "UTF8") {
-      const message = `the database ${label} has the encoding ${encoding}, which cannot hold every text`;
-      throw new ProviderError("invalid", "open", `${message}. Create one with: ENCODING 'UTF8' TEMPLATE template0`);
-    }
+    const [facts] = await this.query<ServerFacts>("open", selectServerFacts);
+    checkServer(facts!, this.#settings.target.label);
   }
 
   // Calls.
@@ -311,9 +301,6 @@ export class Connections {
     await withinTime(this.#pool.end(), GOODBYE_MS).catch(() => {}); // It waits for whoever has yet to give one back.
   }
 }
-
-const SERVER = `
-  SELECT current_setting('server_version_num')::int AS version, current_setting('server_encoding') AS encoding`;
 
 async function transact<T>(session: Session, work: (query: Query) => Promise<T>): Promise<T> {
   let failure: unknown = null;

@@ -74,8 +74,8 @@ export interface PgDriver {
   readonly types: { getTypeParser(oid: number, format?: string): PgTypeParser };
 }
 
-/** Loaded when a provider is opened: who uses another store needs no `pg`. */
-const installed = (): Promise<PgDriver> => import("pg") as unknown as Promise<PgDriver>;
+/** Loaded when a provider is opened: who uses another store needs no `pg`. Before 8.15 it has but a default export. */
+const installed = async (): Promise<PgDriver> => ((await import("pg")) as unknown as { default: PgDriver }).default;
 
 /** @throws ProviderError "invalid" where `pg` is not installed */
 export async function loadDriver(load: () => Promise<PgDriver> = installed): Promise<PgDriver> {

@@ -38,13 +38,14 @@ import type {
 import { ActivityQueue } from "./activity-queue.js";
 import { warnOfClockSkew } from "./clock-skew.js";
 import { Connections } from "./connections.js";
+import type { Look } from "./look.js";
 import { adminStore, type DeletionEffects } from "./management.js";
 import { migrate } from "./migrate.js";
 import { type PostgresConnection, type PostgresOptions, type PostgresSettings, resolveOptions } from "./options.js";
 import { Reading } from "./reading.js";
 import { withinTime } from "./session.js";
 import { type Audience, Store } from "./store.js";
-import { type Look, TurnFetch } from "./turn-fetch.js";
+import { TurnFetch } from "./turn-fetch.js";
 import { TurnQueue } from "./turn-queue.js";
 import { type News, WakeUps } from "./wake-ups.js";
 

@@ -1,12 +1,12 @@
 // providers/postgres/turn-fetch.ts — claims instances for all fetches that are pending at one moment, in one round trip.
 //
 //   F1. Fetches that want the same share a claim: as many instances as there are fetches, the oldest to the first.
-//   F2. Null means that there is no eligible work. Where somebody else had a ready row locked at that moment (he may be
-//       sending it a message), one fetch looks again, and waits for him.
+//   F2. Null means that there is no eligible work (`look.ts`). Whoever waits for what others have locked keeps nobody else.
 //   F3. An instance of which nobody can say what it is, because its start cannot be decoded, is set aside, uncounted.
 //   F4. The history comes along unless this provider has committed the last turn. If the caller has forgotten it meanwhile,
 //       it is read in a second round trip, under the lock.
 //   F5. A message that cannot be decoded is in the batch, though not handed out, and goes with its ack.
+//   F6. What was claimed and cannot be handed out is given back, uncounted, as long as the store answers; else its lock lapses.
 
 import { CodecError, messageOf } from "../../errors.js";
 import { decodeEvent, decodeWorkItem } from "../../history/codec.js";
@@ -23,6 +23,7 @@ import type {
   OrchestrationItem,
   SemVerRange,
 } from "../../provider/provider.js";
+import { type Claimed, type Look, lookUntilSure } from "./look.js";
 import type { Store } from "./store.js";
 import { timeIn } from "./work-rows.js";
 
@@ -32,13 +33,7 @@ const claimTurns = `SELECT * FROM {schema}.fetch_turns($1, $2, $3, $4, $5, $6, $
 const loadInstance = `SELECT * FROM {schema}.load_instance($1, $2)`;
 const setTurnAside = `SELECT * FROM {schema}.set_turn_aside($1, $2)`;
 
-/** What a look found, and when it is worth another one. */
-export interface Look<T> {
-  readonly found: T | null;
-  readonly nextAt: number | null;
-}
-
-type TurnLook = Look<LockedOrchestrationItem>;
+type TurnLook = Claimed<LockedOrchestrationItem>;
 
 interface Part {
   readonly part: "cold" | "warm" | "message" | "event" | "value" | "dropped" | "next" | "passed";
@@ -52,8 +47,8 @@ interface Part {
   readonly n: number | null;
 }
 
-/** One claimed instance, as its parts come in. */
-interface Claimed {
+/** A claimed instance, as its parts come in. */
+interface Turn {
   readonly head: Part;
   readonly lockToken: string;
   readonly messages: Part[];
@@ -62,7 +57,7 @@ interface Claimed {
 }
 
 interface Claim {
-  readonly turns: readonly Claimed[];
+  readonly turns: readonly Turn[];
   readonly nextAt: number | null;
   readonly isPassed: boolean;
 }
@@ -80,67 +75,79 @@ const ALL_VERSIONS: SemVerRange = {
 };
 const NO_VALUES: ReadonlyMap<string, KvEntry> = new Map();
 
-/** How often a row that somebody else has locked is waited for: whoever sends messages without end must not keep us. */
-const MOST_LOOKS = 5;
-
 export class TurnFetch {
   readonly #store: Store;
   readonly #giveBack: (lockToken: string) => Promise<void>;
-  readonly #batcher: Batcher<FetchOrchestrationOptions, TurnLook>;
+  readonly #looking: Batcher<FetchOrchestrationOptions, TurnLook>;
+  readonly #waiting: Batcher<FetchOrchestrationOptions, TurnLook>;
 
   constructor(store: Store, giveBack: (lockToken: string) => Promise<void>) {
     this.#store = store;
     this.#giveBack = giveBack;
-    this.#batcher = new Batcher({ run: (calls) => this.#run(calls) });
+    this.#looking = new Batcher({ run: (calls) => this.#run(calls, false) });
+    this.#waiting = new Batcher({ run: (calls) => this.#run(calls, true) });
   }
 
-  /** Looks once. */
-  look(options: FetchOrchestrationOptions): Promise<TurnLook> {
-    return this.#batcher.submit(options);
+  look(options: FetchOrchestrationOptions): Promise<Look<LockedOrchestrationItem>> {
+    return lookUntilSure(this.#store.clock, (isWaiting) => {
+      return (isWaiting ? this.#waiting : this.#looking).submit(options); // F2
+    });
   }
 
   /** Resolves when nothing is pending. */
-  idle(): Promise<void> {
-    return this.#batcher.idle();
+  async idle(): Promise<void> {
+    await Promise.all([this.#looking.idle(), this.#waiting.idle()]);
   }
 
-  async #run(calls: readonly FetchOrchestrationOptions[]): Promise<readonly Outcome<TurnLook>[]> {
+  async #run(calls: readonly FetchOrchestrationOptions[], isWaiting: boolean): Promise<readonly Outcome<TurnLook>[]> {
     const outcomes: Outcome<TurnLook>[] = [];
     for (const indexes of byWish(calls)) {
-      const ofGroup = await this.#runGroup(indexes.map((index) => calls[index] as FetchOrchestrationOptions));
+      const group = indexes.map((index) => calls[index] as FetchOrchestrationOptions);
+      const ofGroup = await this.#runGroup(group, isWaiting);
       for (const [at, index] of indexes.entries()) outcomes[index] = ofGroup[at] as Outcome<TurnLook>;
     }
     return outcomes;
   }
 
-  /** F1. What was locked before something failed is handed out all the same. */
-  async #runGroup(calls: readonly FetchOrchestrationOptions[]): Promise<readonly Outcome<TurnLook>[]> {
+  /** F1. What was read before something failed is handed out all the same. */
+  async #runGroup(
+    calls: readonly FetchOrchestrationOptions[],
+    isWaiting: boolean,
+  ): Promise<readonly Outcome<TurnLook>[]> {
     const found: LockedOrchestrationItem[] = [];
+    let empty: Outcome<TurnLook>;
     try {
-      const nextAt = await this.#fill(found, calls);
-      return calls.map((_, index) => ({ value: { found: found[index] ?? null, nextAt } }));
+      const { turns, nextAt, isPassed } = await this.#claim(
+        wishOf(calls[0] as FetchOrchestrationOptions),
+        calls.length,
+        isWaiting,
+      );
+      await this.#handOut(turns, calls, found);
+      empty = { value: { found: null, nextAt, isPassed, isAside: found.length < turns.length } };
     } catch (error) {
-      return calls.map((_, index) => {
-        const locked = found[index];
-        return locked === undefined ? { error } : { value: { found: locked, nextAt: null } };
-      });
+      empty = { error };
     }
+    return calls.map((_, index) => {
+      const locked = found[index];
+      if (locked === undefined) return empty;
+      return { value: { found: locked, nextAt: null, isPassed: false, isAside: false } };
+    });
   }
 
-  /** Answers when it is worth another look. */
-  async #fill(found: LockedOrchestrationItem[], calls: readonly FetchOrchestrationOptions[]): Promise<number | null> {
-    const wish = wishOf(calls[0] as FetchOrchestrationOptions);
-    for (let look = 1; ; look += 1) {
-      const isWaiting = look > 1;
-      const claim = await this.#claim(wish, isWaiting ? 1 : calls.length - found.length, isWaiting);
-      let isAside = false;
-      for (const turn of claim.turns) {
+  /** One after the other; what was set aside is left out. F6 */
+  async #handOut(
+    turns: readonly Turn[],
+    calls: readonly FetchOrchestrationOptions[],
+    found: LockedOrchestrationItem[],
+  ): Promise<void> {
+    for (const [place, turn] of turns.entries()) {
+      try {
         const locked = await this.#locked(turn, calls[found.length] as FetchOrchestrationOptions);
-        if (locked === null) isAside = true;
-        else found.push(locked);
+        if (locked !== null) found.push(locked);
+      } catch (error) {
+        await Promise.all(turns.slice(place).map(({ lockToken }) => this.#giveBack(lockToken).catch(() => {})));
+        throw error;
       }
-      const isWorthALook = claim.isPassed || isAside; // F2, F3
-      if (!isWorthALook || found.length === calls.length || look === MOST_LOOKS) return claim.nextAt;
     }
   }
 
@@ -168,7 +175,7 @@ export class TurnFetch {
   }
 
   /** Null: it was set aside. */
-  async #locked(claimed: Claimed, { warm }: FetchOrchestrationOptions): Promise<LockedOrchestrationItem | null> {
+  async #locked(claimed: Turn, { warm }: FetchOrchestrationOptions): Promise<LockedOrchestrationItem | null> {
     const { head, lockToken } = claimed;
     const instance = fromColumn(head.a);
     const messages = this.#decodeMessages(claimed.messages);
@@ -204,16 +211,11 @@ export class TurnFetch {
     await this.#store.query(OPERATION, setTurnAside, [this.#store.clock.now(), lockToken]);
   }
 
-  /** F4. If it cannot be read, the instance is given back, as long as the store answers; else its lock lapses. */
-  async #load(claimed: Claimed): Promise<void> {
-    try {
-      const parts = await this.#store.query<Part>(OPERATION, loadInstance, [claimed.head.a, claimed.head.id]);
-      claimed.events = parts.filter(({ part }) => part === "event");
-      claimed.values = parts.filter(({ part }) => part === "value");
-    } catch (error) {
-      await this.#giveBack(claimed.lockToken).catch(() => {});
-      throw error;
-    }
+  /** F4 */
+  async #load(claimed: Turn): Promise<void> {
+    const parts = await this.#store.query<Part>(OPERATION, loadInstance, [claimed.head.a, claimed.head.id]);
+    claimed.events = parts.filter(({ part }) => part === "event");
+    claimed.values = parts.filter(({ part }) => part === "value");
   }
 }
 
@@ -238,7 +240,7 @@ function wishOf({ lockTimeoutMs, capability, warm }: FetchOrchestrationOptions):
 }
 
 function gather(parts: readonly Part[], tokens: readonly string[]): Claim {
-  const turns: Claimed[] = [];
+  const turns: Turn[] = [];
   let nextAt: number | null = null;
   let isPassed = false;
   for (const part of parts) {
@@ -284,7 +286,7 @@ function describe(
   { name, version }: StartIdentity,
   messages: readonly OrchestratorItem[],
   warmAsOf: string | null,
-  { head, events, values }: Claimed,
+  { head, events, values }: Turn,
 ): OrchestrationItem {
   const item = { instance, orchestrationName: name, version, executionId: head.id, messages, warmAsOf };
   if (warmAsOf !== null) return { ...item, history: [], historyError: null, kvSnapshot: NO_VALUES };

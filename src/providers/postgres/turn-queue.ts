@@ -27,7 +27,7 @@ import { messageRow, timeIn } from "./work-rows.js";
 
 const enqueueMessages = `SELECT * FROM {schema}.enqueue_messages($1)`;
 const ackTurns = `SELECT * FROM {schema}.ack_turns($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`;
-const abandonTurns = `SELECT * FROM {schema}.abandon_turns($1, $2)`;
+const abandonTurns = `SELECT * FROM {schema}.abandon_turns($1)`;
 const renewTurns = `SELECT * FROM {schema}.renew_turns($1, $2)`;
 const appendEvents = `SELECT * FROM {schema}.append_events($1, $2, $3, $4)`;
 
@@ -49,7 +49,8 @@ interface Renewing {
 interface TurnRow {
   readonly call: number;
   readonly instance: string;
-  readonly is_ready: boolean;
+  /** When it can be fetched next. Null: when somebody sends to it. */
+  readonly ready_at: number | null;
 }
 
 /** One batch is one statement, however large; more than this is no faster. */
@@ -164,20 +165,14 @@ export class TurnQueue {
 
   async #abandon(calls: readonly Abandoning[]): Promise<readonly Outcome<void>[]> {
     const now = this.#store.clock.now();
-    const effects = new Effects();
     const rows = calls.map(({ lockToken, options: { delayMs = 0, ignoreAttempt = false } }, call) => {
       const until = delayMs > 0 ? timeIn(now, delayMs) : null;
       return { call, token: lockToken, until, taken_back: ignoreAttempt ? 1 : 0 };
     });
-    const abandoned = await this.#store.query<TurnRow>("abandonOrchestrationItem", abandonTurns, [
-      now,
-      JSON.stringify(rows),
-    ]);
-    for (const { call, is_ready } of abandoned) {
-      if (is_ready) effects.readyMessages += 1;
-      const until = rows[call]?.until ?? null;
-      if (until !== null) effects.messageAt(until);
-    }
+    const operation = "abandonOrchestrationItem";
+    const abandoned = await this.#store.query<TurnRow>(operation, abandonTurns, [JSON.stringify(rows)]);
+    const effects = new Effects();
+    for (const { ready_at } of abandoned) noteReady(effects, ready_at, now);
     this.#store.announce(effects, "everywhere");
     return calls.map(() => ({ value: undefined }));
   }
@@ -210,15 +205,21 @@ export function outcomes<R>(
 }
 
 export function noteMessage(effects: Effects, item: OrchestratorItem, visibleAt: number, now: number): void {
-  if (visibleAt <= now) effects.readyMessages += 1;
-  else effects.messageAt(visibleAt);
+  noteReady(effects, visibleAt, now);
   if (isStartLike(item)) effects.changedInstances.add(targetInstance(item));
 }
 
-function noteTurn(effects: Effects, call: TurnCall | undefined, { instance, is_ready }: TurnRow, now: number): void {
+/** Also of what was told before: whoever looked while the instance was locked has seen the end of its lock instead. */
+function noteReady(effects: Effects, readyAt: number | null, now: number): void {
+  if (readyAt === null) return;
+  if (readyAt <= now) effects.readyMessages += 1;
+  else effects.messageAt(readyAt);
+}
+
+function noteTurn(effects: Effects, call: TurnCall | undefined, { instance, ready_at }: TurnRow, now: number): void {
   if (call === undefined) throw new MisuseError("ack_turns answered for a call that nobody made.");
   effects.changedInstances.add(fromColumn(instance));
-  if (is_ready) effects.readyMessages += 1;
+  noteReady(effects, ready_at, now);
   for (const item of call.turn.workerItems) effects.readyActivities += fetchesToWake(item);
   for (const item of call.turn.orchestratorItems) {
     noteMessage(effects, item, item.type === "TimerFired" ? Math.max(item.fireAtMs, now) : now, now);

@@ -57,8 +57,11 @@ async function runOn(server, journal, options) {
   const workers = await Workers.start(options.workers, (place) => ({
     url: server.url,
     journal,
-    tagFilter: { kind: "default-and", tags: tagsAt(place) },
-    options: WORKER_OPTIONS,
+    options: {
+      ...WORKER_OPTIONS,
+      tagFilter: { kind: "default-and", tags: tagsAt(place) },
+      workerNodeId: nodeAt(place),
+    },
     applicationName: APPLICATION,
   }));
   const trouble = new Trouble(server, workers);
@@ -104,6 +107,11 @@ async function runOn(server, journal, options) {
 /** Every third worker takes both tags, the others one each. */
 function tagsAt(place) {
   return place % 3 === 0 ? TAGS : [TAGS[(place % 3) - 1]];
+}
+
+/** Every second place has a name, under which whoever comes next keeps the sessions of the one that was killed there. */
+function nodeAt(place) {
+  return place % 2 === 1 ? `place-${place}` : null;
 }
 
 /** All orchestrations, from start to end. */

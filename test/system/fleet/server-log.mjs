@@ -1,13 +1,16 @@
 // fleet/server-log.mjs — what PostgreSQL complained of, from a log of which only the last lines are kept.
 //
 //   L1. It is looked at often: lines carry their time and process, so that none counts twice.
+//   L2. What the server adds to a complaint belongs to it: lines of the same process, and those that are indented.
 
 const LOOK_EVERY_MS = 50;
-const COMPLAINT = /\b(ERROR|PANIC): {2}/;
+const COMPLAINT = / (ERROR|PANIC): {2}/;
+const ADDITION = / (DETAIL|HINT|CONTEXT|STATEMENT): {2}/;
 
 export class ServerLog {
   #server;
-  #complaints = new Set();
+  /** By its first line. */
+  #complaints = new Map();
   #looking;
 
   constructor(server) {
@@ -16,12 +19,15 @@ export class ServerLog {
   }
 
   look() {
-    for (const line of this.#server.tail().split("\n")) if (COMPLAINT.test(line)) this.#complaints.add(line); // L1
+    const lines = this.#server.tail().split("\n");
+    for (const [index, line] of lines.entries()) {
+      if (COMPLAINT.test(line)) this.#complaints.set(line, [line, ...additions(lines.slice(index + 1))]); // L1
+    }
   }
 
   get complaints() {
     this.look();
-    return [...this.#complaints];
+    return [...this.#complaints.values()].map((lines) => lines.join("\n"));
   }
 
   get deadlocks() {
@@ -31,4 +37,10 @@ export class ServerLog {
   close() {
     clearInterval(this.#looking);
   }
+}
+
+/** L2 */
+function additions(lines) {
+  const end = lines.findIndex((line) => !ADDITION.test(line) && !line.startsWith("\t"));
+  return end === -1 ? lines : lines.slice(0, end);
 }

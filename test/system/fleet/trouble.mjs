@@ -45,6 +45,7 @@ export class Trouble {
 
   /** Restarts follow each other: what is asked for while one goes on happens after it. */
   restart(mode, outageMs) {
+    if (this.#over.signal.aborted) return;
     this.#isRestarting = this.#isRestarting.then(async () => {
       const stoppedAt = Date.now();
       await this.#server.stop(mode);

@@ -14,7 +14,7 @@ const OPEN_AGAIN_MS = 100;
 
 process.once("disconnect", leave);
 process.send("booted");
-const [{ url, journal, tagFilter, options, applicationName }] = await once(process, "message");
+const [{ url, journal, options, applicationName }] = await once(process, "message");
 const stopped = once(process, "message");
 
 const provider = await open();
@@ -22,7 +22,6 @@ const runtime = await Runtime.start({
   provider,
   orchestrations,
   activities,
-  tagFilter,
   observers: [journalTo(journal)],
   ...options,
 });

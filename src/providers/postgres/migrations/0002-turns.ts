@@ -3,6 +3,10 @@
 // Every function takes many calls at once and answers for each of them; a call without a live lock is passed over, and
 // its neighbours go on. The rules S1 to S3 stand in `0001-tables.ts`. The settings of the planner are those of a function
 // that always goes by index, whatever the tables looked like when it was first called.
+//
+// Nobody else's functions and operators are ever called, whatever is in `public`: an overload for exactly our types would
+// come before a function of the system's for any type. So PL/pgSQL looks into the system's schema alone; functions in SQL,
+// which the planner could then not take into the calling statement, name that schema where an overload could come first.
 
 export const turns = `
 -- Locks the schedule rows of these instances in the order of their ids (S2), makes those that are not there, and lets each
@@ -10,7 +14,7 @@ export const turns = `
 CREATE FUNCTION {schema}.lock_schedule(p_ids text[], p_ready_at bigint[] DEFAULT '{}', p_places bigint[] DEFAULT '{}')
 RETURNS void
 LANGUAGE sql VOLATILE AS $$
-  WITH turn AS MATERIALIZED (SELECT nextval('{schema}.schedule_order') AS first)
+  WITH turn AS MATERIALIZED (SELECT pg_catalog.nextval('{schema}.schedule_order') AS first)
   INSERT INTO {schema}.schedule AS s (instance_id, ready_at, place, place_order)
   SELECT wish.id, wish.ready_at, COALESCE(wish.place, 9007199254740991), turn.first + wish.n
   FROM (
@@ -31,7 +35,8 @@ $$;
 -- Takes the locks off these rows, which the caller has locked: each is ready when its oldest message is visible. Those
 -- without messages go. After an ack, what is left was never handed out: its attempts begin anew.
 CREATE FUNCTION {schema}.release_schedule(p_ids text[], p_is_acked boolean) RETURNS void
-LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   DELETE FROM {schema}.schedule AS s
   WHERE s.instance_id = ANY (p_ids)
@@ -57,7 +62,8 @@ $$;
 -- are dropped, by design; anything else waits for a start. Answers what was dropped.
 CREATE FUNCTION {schema}.set_instances_aside(p_now bigint, p_ids text[])
 RETURNS TABLE (dropped_for text, dropped bigint)
-LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
   v_hopeless text[];
@@ -101,7 +107,8 @@ $$;
 -- p_messages: [{ call, instance, due, visible, kind, parent, timer_execution, timer, item, absent }]. With "absent" a start
 -- is sent only if the instance has not begun. Two starts of one instance are never in one call. Answers which were sent.
 CREATE FUNCTION {schema}.enqueue_messages(p_messages json) RETURNS TABLE (call integer)
-LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
   v_begun integer[];
@@ -142,8 +149,8 @@ BEGIN
 END
 $$;
 
--- Claims the instances that have been ready longest, one for every token, of versions from p_min to p_max. With p_waits, at
--- most one, and it waits for whoever has the row locked at the moment.
+-- Claims the instances that have been ready longest, one for every token, of versions from p_min to p_max. With p_waits it
+-- waits first, for whoever has the row of the oldest locked at the moment.
 --
 -- Answers in parts, of which "turn" says the ordinal of the token:
 --   cold     id: execution, a: instance, b: name, c: version, d: last commit, e: start event (without a row), n: attempts
@@ -157,7 +164,8 @@ $$;
 CREATE FUNCTION {schema}.fetch_turns(
   p_now bigint, p_until bigint, p_tokens text[], p_reader text, p_min bigint[], p_max bigint[], p_waits boolean
 ) RETURNS TABLE (part text, turn integer, id bigint, a text, b text, c text, d text, e text, n bigint)
-LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
   v_found text[];
@@ -166,32 +174,33 @@ DECLARE
   v_executions bigint[];
   v_cold boolean[];
 BEGIN
+  IF p_waits THEN
+    -- S2: for just this one, while it holds nothing. Who waits along the line keeps the locks of those that turn out to be
+    -- taken. What has become of it, later statements see.
+    v_found := ARRAY (
+      SELECT s.instance_id
+      FROM {schema}.schedule AS s
+      LEFT JOIN {schema}.instances AS i ON i.instance_id = s.instance_id
+      LEFT JOIN {schema}.executions AS x ON x.instance_id = i.instance_id AND x.execution_id = i.current_execution_id
+      WHERE s.place <= p_now AND s.ready_at <= p_now
+        AND (x.pinned_major IS NULL OR (x.pinned_major, x.pinned_minor, x.pinned_patch)
+          BETWEEN (p_min[1], p_min[2], p_min[3]) AND (p_max[1], p_max[2], p_max[3]))
+      ORDER BY s.place, s.place_order LIMIT 1
+    );
+    PERFORM {schema}.wait_for_turn(v_found[1]);
+  END IF;
   WHILE cardinality(v_taken) < cardinality(p_tokens) LOOP
-    IF p_waits THEN
-      v_found := ARRAY (
-        SELECT s.instance_id
-        FROM {schema}.schedule AS s
-        LEFT JOIN {schema}.instances AS i ON i.instance_id = s.instance_id
-        LEFT JOIN {schema}.executions AS x ON x.instance_id = i.instance_id AND x.execution_id = i.current_execution_id
-        WHERE s.place <= p_now AND s.ready_at <= p_now
-          AND (x.pinned_major IS NULL OR (x.pinned_major, x.pinned_minor, x.pinned_patch)
-            BETWEEN (p_min[1], p_min[2], p_min[3]) AND (p_max[1], p_max[2], p_max[3]))
-        ORDER BY s.place, s.place_order LIMIT 1
-        FOR UPDATE OF s
-      );
-    ELSE
-      v_found := ARRAY (
-        SELECT s.instance_id
-        FROM {schema}.schedule AS s
-        LEFT JOIN {schema}.instances AS i ON i.instance_id = s.instance_id
-        LEFT JOIN {schema}.executions AS x ON x.instance_id = i.instance_id AND x.execution_id = i.current_execution_id
-        WHERE s.place <= p_now AND s.ready_at <= p_now
-          AND (x.pinned_major IS NULL OR (x.pinned_major, x.pinned_minor, x.pinned_patch)
-            BETWEEN (p_min[1], p_min[2], p_min[3]) AND (p_max[1], p_max[2], p_max[3]))
-        ORDER BY s.place, s.place_order LIMIT cardinality(p_tokens) - cardinality(v_taken)
-        FOR UPDATE OF s SKIP LOCKED
-      );
-    END IF;
+    v_found := ARRAY (
+      SELECT s.instance_id
+      FROM {schema}.schedule AS s
+      LEFT JOIN {schema}.instances AS i ON i.instance_id = s.instance_id
+      LEFT JOIN {schema}.executions AS x ON x.instance_id = i.instance_id AND x.execution_id = i.current_execution_id
+      WHERE s.place <= p_now AND s.ready_at <= p_now
+        AND (x.pinned_major IS NULL OR (x.pinned_major, x.pinned_minor, x.pinned_patch)
+          BETWEEN (p_min[1], p_min[2], p_min[3]) AND (p_max[1], p_max[2], p_max[3]))
+      ORDER BY s.place, s.place_order LIMIT cardinality(p_tokens) - cardinality(v_taken)
+      FOR UPDATE OF s SKIP LOCKED
+    );
     EXIT WHEN v_found = '{}';
 
     -- From here on, later statements: they see all messages that were committed before the rows were locked (S1).
@@ -232,16 +241,10 @@ BEGIN
     FROM unnest(v_found) WITH ORDINALITY AS f (id, n)
     WHERE s.instance_id = f.id;
     v_taken := v_taken || v_found;
-    EXIT WHEN p_waits; -- It holds a lock now, and whoever does must not wait for another.
   END LOOP;
 
   IF cardinality(v_taken) < cardinality(p_tokens) THEN
-    RETURN QUERY
-      SELECT 'next', 0, 0::bigint, NULL::text, NULL::text, NULL::text, NULL::text, NULL::text,
-             LEAST(
-               (SELECT min(s.place) FROM {schema}.schedule AS s WHERE s.place > p_now AND s.ready_at IS NOT NULL),
-               (SELECT min(s.ready_at) FROM {schema}.schedule AS s WHERE s.place <= p_now AND s.ready_at > p_now)
-             );
+    -- In this order: whoever commits his claim in between is passed, or the end of his lock is seen.
     RETURN QUERY
       SELECT 'passed', 0, 0::bigint, NULL::text, NULL::text, NULL::text, NULL::text, NULL::text, NULL::bigint
       WHERE EXISTS (
@@ -253,6 +256,12 @@ BEGIN
           AND (x.pinned_major IS NULL OR (x.pinned_major, x.pinned_minor, x.pinned_patch)
             BETWEEN (p_min[1], p_min[2], p_min[3]) AND (p_max[1], p_max[2], p_max[3]))
       );
+    RETURN QUERY
+      SELECT 'next', 0, 0::bigint, NULL::text, NULL::text, NULL::text, NULL::text, NULL::text,
+             LEAST(
+               (SELECT min(s.place) FROM {schema}.schedule AS s WHERE s.place > p_now AND s.ready_at IS NOT NULL),
+               (SELECT min(s.ready_at) FROM {schema}.schedule AS s WHERE s.place <= p_now AND s.ready_at > p_now)
+             );
   END IF;
   IF v_taken = '{}' THEN RETURN; END IF;
 
@@ -303,6 +312,17 @@ BEGIN
 END
 $$;
 
+-- Waits until nobody else has this row locked, and locks it; but not for long: whoever waits does not look for other work.
+CREATE FUNCTION {schema}.wait_for_turn(p_id text) RETURNS void
+LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET jit = off SET lock_timeout = '100ms'
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  PERFORM 1 FROM {schema}.schedule AS s WHERE s.instance_id = p_id FOR UPDATE;
+EXCEPTION WHEN lock_not_available THEN
+  NULL;
+END
+$$;
+
 -- The history and the key-value store of one instance, for whoever holds its lock and finds that it needs them after all.
 -- Parts as of fetch_turns.
 CREATE FUNCTION {schema}.load_instance(p_id text, p_execution bigint)
@@ -327,12 +347,13 @@ $$;
 --   p_cancelled   [{ call, instance, execution, id }]      activities; null: none
 --   p_timers      [{ call, instance, execution, id }]      timers to cancel; null: none
 -- An event that is there already raises unique_violation, and nothing of anybody is written. Answers for those whose lock
--- was live: the instance, and whether it is ready again.
+-- was live: the instance, and when it is ready again; null: when somebody sends to it.
 CREATE FUNCTION {schema}.ack_turns(
   p_now bigint, p_committer text, p_turns json, p_events json, p_statuses json, p_values json, p_activities json,
   p_messages json, p_cancelled json, p_timers json
-) RETURNS TABLE (call integer, instance text, is_ready boolean)
-LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+) RETURNS TABLE (call integer, instance text, ready_at bigint)
+LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
   v_seen integer[];
@@ -352,9 +373,11 @@ BEGIN
   SELECT array_agg(m.instance ORDER BY m.n), array_agg(m.visible ORDER BY m.n), array_agg(m.due ORDER BY m.n)
   INTO v_others, v_visible, v_due
   FROM json_to_recordset(p_messages) AS m (n integer, call integer, instance text, visible bigint, due bigint)
-  WHERE m.call = ANY (v_seen) AND m.instance <> ALL (v_ids);
+  JOIN unnest(v_seen, v_ids) AS sender (call, id) ON sender.call = m.call
+  WHERE m.instance <> sender.id;
 
-  -- S2: their own rows and those of whom they write to, in one order.
+  -- S2: their own rows and those of whom they write to, in one order. Whom a neighbour in this batch writes to may lose its
+  -- own lock before it is our turn; the message is to be found all the same (S3).
   IF v_others IS NULL THEN
     PERFORM 1 FROM {schema}.schedule AS s WHERE s.instance_id = ANY (v_ids) ORDER BY s.instance_id FOR UPDATE;
   ELSE
@@ -477,7 +500,7 @@ BEGIN
 
   PERFORM {schema}.release_schedule(v_ids, true);
   RETURN QUERY
-    SELECT v.n::integer - 1, v.id, COALESCE(s.ready_at <= p_now, false)
+    SELECT v.n::integer - 1, v.id, s.ready_at
     FROM unnest(v_instances) WITH ORDINALITY AS v (id, n)
     LEFT JOIN {schema}.schedule AS s ON s.instance_id = v.id
     WHERE v.id IS NOT NULL;
@@ -486,7 +509,8 @@ $$;
 
 -- What turns change in key-values. p_instances: by call, as in ack_turns.
 CREATE FUNCTION {schema}.change_values(p_now bigint, p_instances text[], p_values json) RETURNS void
-LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF p_values IS NULL THEN RETURN; END IF;
   -- A clear of everything hides every key that the instance has, in either table.
@@ -510,7 +534,8 @@ $$;
 
 -- The executions of these are over: what they changed is what the next ones start from.
 CREATE FUNCTION {schema}.merge_values(p_ids text[]) RETURNS void
-LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF NOT EXISTS (SELECT 1 FROM {schema}.kv_delta AS d WHERE d.instance_id = ANY (p_ids)) THEN RETURN; END IF;
   INSERT INTO {schema}.kv_store AS k (instance_id, key, value, last_updated_at)
@@ -525,10 +550,10 @@ END
 $$;
 
 -- Gives instances back. p_turns: [{ call, token, until, taken_back }]; "until" keeps the instance back until then,
--- "taken_back" is how many attempts are not to count. Answers for those that were there: the instance, whether it is ready.
-CREATE FUNCTION {schema}.abandon_turns(p_now bigint, p_turns json)
-RETURNS TABLE (call integer, instance text, is_ready boolean)
-LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+-- "taken_back" is how many attempts are not to count. Answers for those that were there, as ack_turns.
+CREATE FUNCTION {schema}.abandon_turns(p_turns json) RETURNS TABLE (call integer, instance text, ready_at bigint)
+LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
   v_calls integer[];
@@ -558,7 +583,7 @@ BEGIN
     false
   );
   RETURN QUERY
-    SELECT v.call, v.id, COALESCE(s.ready_at <= p_now, false)
+    SELECT v.call, v.id, s.ready_at
     FROM unnest(v_calls, v_ids) AS v (call, id)
     LEFT JOIN {schema}.schedule AS s ON s.instance_id = v.id;
 END
@@ -566,7 +591,8 @@ $$;
 
 -- Renews live locks. p_turns: [{ call, token, until }]. Answers which were live.
 CREATE FUNCTION {schema}.renew_turns(p_now bigint, p_turns json) RETURNS TABLE (call integer)
-LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 BEGIN
   PERFORM 1
@@ -582,16 +608,24 @@ BEGIN
 END
 $$;
 
--- The holder of this lock finds that its start cannot be read: nobody has said what the instance is. No attempt counts.
+-- The holder of this lock finds that its start cannot be read: nobody has said what the instance is. No attempt counts. Of
+-- what has come meanwhile nobody knows anything yet: it is to be fetched.
 CREATE FUNCTION {schema}.set_turn_aside(p_now bigint, p_token text)
 RETURNS TABLE (dropped_for text, dropped bigint)
-LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET jit = off AS $$
+LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET jit = off
+SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  v_ids text[];
+  v_id text;
+  v_batch bigint[];
 BEGIN
-  v_ids := ARRAY (SELECT s.instance_id FROM {schema}.schedule AS s WHERE s.lock_token = p_token FOR UPDATE);
-  UPDATE {schema}.schedule SET attempts = GREATEST(attempts - 1, 0) WHERE instance_id = ANY (v_ids);
-  RETURN QUERY SELECT * FROM {schema}.set_instances_aside(p_now, v_ids);
+  SELECT s.instance_id, s.batch INTO v_id, v_batch FROM {schema}.schedule AS s WHERE s.lock_token = p_token FOR UPDATE;
+  IF NOT FOUND THEN RETURN; END IF;
+  UPDATE {schema}.schedule SET attempts = GREATEST(attempts - 1, 0) WHERE instance_id = v_id;
+  IF EXISTS (SELECT 1 FROM {schema}.messages AS m WHERE m.instance_id = v_id AND m.id <> ALL (v_batch)) THEN
+    PERFORM {schema}.release_schedule(ARRAY[v_id], false);
+  ELSE
+    RETURN QUERY SELECT * FROM {schema}.set_instances_aside(p_now, ARRAY[v_id]);
+  END IF;
 END
 $$;
 
@@ -599,7 +633,8 @@ $$;
 -- whether the instance is ready.
 CREATE FUNCTION {schema}.append_events(p_now bigint, p_id text, p_execution bigint, p_events json)
 RETURNS TABLE (is_ready boolean)
-LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET jit = off AS $$
+LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET jit = off
+SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   PERFORM {schema}.lock_schedule(ARRAY[p_id]); -- S1
   INSERT INTO {schema}.executions (instance_id, execution_id, started_at) VALUES (p_id, p_execution, p_now)

@@ -23,26 +23,30 @@ LANGUAGE sql STABLE AS $$
     UNION ALL
     SELECT (SELECT min(a.tag) FROM {schema}.activities AS a WHERE a.tag > queued.tag) FROM queued WHERE queued.tag IS NOT NULL
   )
-  SELECT COALESCE(array_agg(queued.tag), '{}') FROM queued WHERE queued.tag IS NOT NULL
+  SELECT COALESCE(pg_catalog.array_agg(queued.tag), '{}') FROM queued WHERE queued.tag IS NOT NULL
 $$;
 
 -- Claims the oldest activities that suit, at most one for every token. p_tags: as stored; null: any. p_owners: for each token
--- who may have the sessions of the work, until p_session_until; null: only work without a session.
+-- who may have the sessions of the work, until p_session_until; null: only work without a session. With p_waits it waits
+-- first, for whoever has the oldest of them locked at the moment.
 --
 -- Answers in parts:
 --   work    turn: the ordinal of the token, id: row, a: work item, n: attempts, is_over: whether nobody wants its outcome
 --   next    n: when the next of them is ready, or a session ends      where there was less than was asked for
---   passed  there may be more: somebody else has just taken a session      likewise
+--   passed  there may be more: others had some locked, or have just taken a session      likewise
 CREATE FUNCTION {schema}.fetch_activities(
-  p_now bigint, p_until bigint, p_tokens text[], p_tags text[], p_owners text[], p_session_until bigint
+  p_now bigint, p_until bigint, p_tokens text[], p_tags text[], p_owners text[], p_session_until bigint,
+  p_waits boolean
 ) RETURNS TABLE (part text, turn integer, id bigint, a text, n bigint, is_over boolean)
-LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
   v_tags text[] := COALESCE(p_tags, {schema}.queued_tags());
   v_owners text[] := array_remove(p_owners, NULL);
   v_left integer := cardinality(p_tokens);
   v_tried bigint[] := '{}';
+  v_locked bigint[] := '{}';
   v_found bigint[];
   v_turns integer[] := array_fill(NULL::integer, ARRAY[0]);
   v_taken bigint[] := '{}';
@@ -69,9 +73,12 @@ BEGIN
       LIMIT v_left
     );
     EXIT WHEN v_found = '{}';
+    IF p_waits AND v_tried = '{}' THEN
+      PERFORM {schema}.wait_for_activity(v_found[1]); -- S2: it holds nothing yet.
+    END IF;
     v_tried := v_tried || v_found;
 
-    -- What somebody else has locked he is taking, giving back or removing: he will tell.
+    -- What somebody else has locked he is taking, giving back or removing; or he leaves it after all, and does not tell.
     v_found := ARRAY (
       SELECT locked.id FROM (
         SELECT q.id, q.ready_at FROM {schema}.activities AS q
@@ -80,6 +87,7 @@ BEGIN
       ) AS locked
       ORDER BY locked.ready_at, locked.id
     );
+    v_locked := v_locked || v_found;
     CONTINUE WHEN v_found = '{}';
     v_given := {schema}.hand_out_activities(p_now, v_found, v_tags, p_owners, v_turns);
     v_is_last := EXISTS (
@@ -100,7 +108,12 @@ BEGIN
   END LOOP;
 
   IF v_left > 0 THEN
-    RETURN QUERY SELECT 'passed', 0, 0::bigint, NULL::text, NULL::bigint, false WHERE v_is_last;
+    RETURN QUERY
+      SELECT 'passed', 0, 0::bigint, NULL::text, NULL::bigint, false
+      WHERE v_is_last OR EXISTS (
+        SELECT 1 FROM {schema}.activities AS q
+        WHERE q.id = ANY (v_tried) AND q.id <> ALL (v_locked) AND q.ready_at <= p_now
+      );
     RETURN QUERY
       SELECT 'next', 0, 0::bigint, NULL::text, LEAST(
         (
@@ -126,13 +139,25 @@ BEGIN
 END
 $$;
 
+-- As wait_for_turn.
+CREATE FUNCTION {schema}.wait_for_activity(p_id bigint) RETURNS void
+LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET jit = off SET lock_timeout = '100ms'
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  PERFORM 1 FROM {schema}.activities AS q WHERE q.id = p_id FOR UPDATE;
+EXCEPTION WHEN lock_not_available THEN
+  NULL;
+END
+$$;
+
 -- Who gets which of these activities, oldest first: for each the ordinal of an owner that has nothing yet, or null. Work of a
 -- session goes to its owner, or to the first who may take it on; work without one to anybody. A session of which somebody
 -- else has older work locked he is about to take.
 CREATE FUNCTION {schema}.hand_out_activities(
   p_now bigint, p_ids bigint[], p_tags text[], p_owners text[], p_served integer[]
 ) RETURNS integer[]
-LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   v_row record;
   v_turn integer;
@@ -182,7 +207,8 @@ $$;
 CREATE FUNCTION {schema}.claim_sessions(
   p_now bigint, p_ids bigint[], p_given integer[], p_owners text[], p_session_until bigint
 ) RETURNS integer[]
-LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   INSERT INTO {schema}.sessions AS s (session_id, owner_id, locked_until, last_activity_at)
   SELECT DISTINCT q.session_id, p_owners[f.turn], p_session_until, p_now
@@ -213,7 +239,8 @@ $$;
 -- Removes activities whose lock is live, and sends their outcomes. p_acks: [{ call, token }]; p_messages as of
 -- enqueue_messages, none for a call without an outcome. Answers which were live.
 CREATE FUNCTION {schema}.ack_activities(p_now bigint, p_acks json, p_messages json) RETURNS TABLE (call integer)
-LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
   v_calls integer[];
@@ -259,7 +286,8 @@ $$;
 
 -- Work of these sessions was acked or renewed: they are not idle. An expired session stays expired.
 CREATE FUNCTION {schema}.touch_sessions(p_now bigint, p_sessions text[]) RETURNS void
-LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET jit = off AS $$
+LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET jit = off
+SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF p_sessions IS NULL THEN RETURN; END IF;
   PERFORM 1 FROM {schema}.sessions AS s WHERE s.session_id = ANY (p_sessions) ORDER BY s.session_id FOR UPDATE; -- S2
@@ -271,7 +299,8 @@ $$;
 -- Gives activities back. p_acts: [{ call, token, until, taken_back }]: "until" keeps it back until then. Answers which were
 -- there.
 CREATE FUNCTION {schema}.abandon_activities(p_acts json) RETURNS TABLE (call integer)
-LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 BEGIN
   PERFORM 1
@@ -292,7 +321,8 @@ $$;
 
 -- Renews live locks. p_acts: [{ call, token, until }]. Answers which were live, and whether nobody wants the outcome any more.
 CREATE FUNCTION {schema}.renew_activities(p_now bigint, p_acts json) RETURNS TABLE (call integer, is_over boolean)
-LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
   v_calls integer[];
@@ -300,9 +330,9 @@ DECLARE
 BEGIN
   PERFORM 1
   FROM {schema}.activities AS q
-  WHERE q.lock_token = ANY (ARRAY (SELECT t.token FROM json_to_recordset(p_acts) AS t (token text)))
+  WHERE q.lock_token = ANY (ARRAY (SELECT t.token FROM json_to_recordset(p_acts) AS t (token text))) AND q.ready_at > p_now
   ORDER BY q.id
-  FOR UPDATE; -- S2
+  FOR UPDATE; -- S2. What is over is not even locked: whoever looks for work passes over what is.
   WITH renewed AS (
     UPDATE {schema}.activities AS q SET ready_at = t.until
     FROM json_to_recordset(p_acts) AS t (call integer, token text, until bigint)
@@ -332,13 +362,19 @@ $$;
 -- Renews the sessions of these owners that are live and were used since a certain time. Answers how many.
 CREATE FUNCTION {schema}.renew_sessions(p_now bigint, p_owners text[], p_until bigint, p_used_after bigint)
 RETURNS TABLE (renewed bigint)
-LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET jit = off AS $$
+LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET jit = off
+SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  v_ids text[];
 BEGIN
-  PERFORM 1 FROM {schema}.sessions AS s WHERE s.owner_id = ANY (p_owners) ORDER BY s.session_id FOR UPDATE; -- S2
+  v_ids := ARRAY (
+    SELECT s.session_id FROM {schema}.sessions AS s WHERE s.owner_id = ANY (p_owners) ORDER BY s.session_id FOR UPDATE -- S2
+  );
+  -- Only those: what has come to an owner since would be locked out of order.
   RETURN QUERY
     WITH kept AS (
       UPDATE {schema}.sessions SET locked_until = p_until
-      WHERE owner_id = ANY (p_owners) AND locked_until > p_now AND last_activity_at > p_used_after
+      WHERE session_id = ANY (v_ids) AND locked_until > p_now AND last_activity_at > p_used_after
       RETURNING 1
     )
     SELECT count(*) FROM kept;

@@ -34,7 +34,8 @@ CREATE FUNCTION {schema}.instance_statuses(p_ids text[]) RETURNS TABLE (
   instance_id text, orchestration_name text, orchestration_version text, execution_id bigint, status text, output text,
   custom_status text, custom_status_version bigint, start_event text, start_item text
 )
-LANGUAGE plpgsql STABLE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+LANGUAGE plpgsql STABLE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
   v_strangers text[];
@@ -122,7 +123,7 @@ LANGUAGE sql STABLE AS $$
   CROSS JOIN LATERAL (
     SELECT count(*) AS keys,
            COALESCE(sum(octet_length(kv.value)) FILTER (WHERE NOT starts_with(kv.value, '"')), 0) AS plain_bytes,
-           COALESCE(array_agg(kv.value) FILTER (WHERE starts_with(kv.value, '"')), '{}') AS escaped
+           COALESCE(pg_catalog.array_agg(kv.value) FILTER (WHERE starts_with(kv.value, '"')), '{}') AS escaped
     FROM {schema}.kv_values(p_id) AS kv
   ) AS v
   WHERE i.instance_id = p_id

@@ -109,7 +109,7 @@ LANGUAGE sql STABLE AS $$
   SELECT (SELECT count(*) FROM {schema}.messages) - (
            SELECT count(*)
            FROM {schema}.schedule AS s
-           CROSS JOIN LATERAL unnest(s.batch) AS taken (id)
+           CROSS JOIN LATERAL pg_catalog.unnest(s.batch) AS taken (id)
            JOIN {schema}.messages AS m ON m.id = taken.id
            WHERE s.lock_token IS NOT NULL AND s.locked_until > p_now
          ),
@@ -149,7 +149,8 @@ $$;
 -- nothing where the instance is not known.
 CREATE FUNCTION {schema}.prune_executions(p_id text, p_keep bigint, p_ended_before bigint)
 RETURNS TABLE (executions_deleted bigint, events_deleted bigint)
-LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET jit = off AS $$
+LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET jit = off
+SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   v_current bigint;
   v_over bigint[];
@@ -203,7 +204,7 @@ LANGUAGE sql STABLE AS $$
     (SELECT 'orphans', child.instance_id, child.parent_instance_id, 2
      FROM {schema}.instances AS child
      WHERE child.parent_instance_id = ANY (p_known)
-       AND NOT EXISTS (SELECT 1 FROM unnest(p_known) AS known (id) WHERE known.id = child.instance_id)
+       AND NOT EXISTS (SELECT 1 FROM pg_catalog.unnest(p_known) AS known (id) WHERE known.id = child.instance_id)
      LIMIT 1)
   ) AS refusal
   ORDER BY refusal.rank LIMIT 1
@@ -215,7 +216,8 @@ CREATE FUNCTION {schema}.remove_instances(
   p_known text[], p_starts bigint[], p_targets text[],
   OUT instances_deleted bigint, OUT executions_deleted bigint, OUT events_deleted bigint, OUT queued_deleted bigint
 )
-LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET jit = off AS $$
+LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET jit = off
+SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   v_activities bigint[];
   v_deleted bigint;
@@ -262,7 +264,8 @@ CREATE FUNCTION {schema}.delete_instances(p_ids text[], p_force boolean, p_now b
   instances_deleted bigint, executions_deleted bigint, events_deleted bigint, queued_deleted bigint,
   changed text[], ready bigint
 )
-LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET jit = off AS $$
+LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET jit = off
+SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
   v_known text[];
