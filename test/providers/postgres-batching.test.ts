@@ -164,6 +164,35 @@ describe.skipIf(URL === "")("calls that are pending at one moment", () => {
     expect(await provider.read("a")).toEqual([started("a"), scheduled("a", 2)]);
   });
 
+  test("get all that they may have, of however few sessions the oldest work is", async () => {
+    const { provider } = await open();
+    const sessions = Array.from({ length: 8 }, (_, place) => `session-${place}`);
+    for (const [place, sessionId] of sessions.entries()) {
+      const works = Array.from({ length: 40 }, (_, id) =>
+        provider.enqueueForWorker(act(`of-${place}`, id, { sessionId })),
+      );
+      await Promise.all(works);
+    }
+    for (const id of [1, 2, 3]) await provider.enqueueForWorker(act("free", id));
+
+    const owners = Array.from({ length: 32 }, (_, place) => ({ ownerId: `owner-${place}`, lockTimeoutMs: LOCK_MS }));
+    const works = await Promise.all(owners.map((session) => fetchWork(provider, { session })));
+
+    const got = works.flatMap((locked) => locked?.item.sessionId ?? locked?.item.instance ?? []);
+    expect(got.sort()).toEqual(["free", "free", "free", ...sessions]);
+  });
+
+  test("share the work of one session where they have one owner", async () => {
+    const { provider } = await open();
+    for (let id = 1; id <= 12; id += 1) await provider.enqueueForWorker(act("a", id, { sessionId: "s" }));
+    const session = { ownerId: "process", lockTimeoutMs: LOCK_MS };
+
+    const works = await Promise.all(NAMES.map(() => fetchWork(provider, { session })));
+
+    expect(works.map((locked) => locked?.item.id)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+    expect(new Set(works.map((locked) => locked?.lockToken)).size).toBe(10);
+  });
+
   test("are made before the provider is closed", async () => {
     const { provider, writers } = await open();
     const sent = Array.from({ length: 500 }, () => provider.enqueueForOrchestrator(queued("a")));

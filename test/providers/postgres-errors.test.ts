@@ -90,7 +90,15 @@ describe("an answer of the server", () => {
     ["0A000", "cached plan must not change result type", "transient"],
     ["0A000", "not supported", "invalid"],
     ["08P01", "unsupported startup parameter: statement_timeout", "invalid"],
+    ["08P01", "unsupported startup parameter: options", "invalid"],
+    ["08P01", "SASL authentication failed", "invalid"],
+    ["08P01", 'password authentication failed for user "app"', "invalid"],
+    ["08P01", "no such user: app", "invalid"],
+    ["08P01", "no such database: orders", "invalid"],
+    ["08P01", 'database "orders" does not exist', "invalid"],
     ["08P01", "server login retry", "transient"],
+    ["08P01", "query_wait_timeout", "transient"],
+    ["08P01", "no more connections allowed (max_client_conn)", "transient"],
     ["28000", "no pg_hba.conf entry for host, no encryption", "invalid"],
   ])("%s is judged by its words too: %s", (code, message, kind) => {
     expect(toProviderError("open", answer(code, message), CONTEXT).kind).toBe(kind);
@@ -99,6 +107,7 @@ describe("an answer of the server", () => {
   test("names what helps", () => {
     const helpOf = (code: string, message: string) => toProviderError("open", answer(code, message), CONTEXT).message;
     expect(helpOf("08P01", "unsupported startup parameter: statement_timeout")).toContain("statementTimeoutMs: 0");
+    expect(helpOf("08P01", "unsupported startup parameter: options")).toMatch(/refuses options\. Leave it out/);
     expect(helpOf("28000", "no pg_hba.conf entry for host, no encryption")).toContain("sslmode=require");
     expect(helpOf("57014", "canceling statement due to statement timeout")).toContain("statementTimeoutMs (30000 ms)");
   });

@@ -135,6 +135,21 @@ describe.skipIf(URL === undefined)("a fetch of turns", () => {
     expect((await Promise.all(both)).map((locked) => locked?.item.instance)).toEqual(["free", "kept"]);
   });
 
+  test("does not wait so long for a row that it misses what else comes", async () => {
+    const database = await OwnDatabase.open(URL!);
+    const provider = await database.provider();
+    await provider.enqueueForOrchestrator(start("kept"));
+    const rival = await database.rival();
+    await rival.query("SELECT 1 FROM {schema}.schedule WHERE instance_id = 'kept' FOR UPDATE");
+
+    const fetched = provider.fetchOrchestrationItem(POLL);
+    await database.untilBlockedBy(rival);
+    await provider.enqueueForOrchestrator(start("new"));
+
+    expect((await fetched)?.item.instance).toBe("new");
+    await rival.rollback();
+  });
+
   test("gives everything back that it has claimed when something of it cannot be read", async () => {
     const database = await OwnDatabase.open(URL!);
     const provider = await database.provider();

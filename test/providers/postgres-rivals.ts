@@ -59,7 +59,8 @@ export class OwnDatabase {
 
   /** `{schema}` stands for the schema. */
   async query<Row>(text: string, values: readonly unknown[] = []): Promise<readonly Row[]> {
-    return (await this.#pool.query(inSchema(text, SCHEMA), [...values])).rows as readonly Row[];
+    return (await this.#pool.query(inSchema(text, SCHEMA), values.length === 0 ? undefined : [...values]))
+      .rows as readonly Row[];
   }
 
   async rival(): Promise<Rival> {

@@ -287,10 +287,17 @@ class FakeServer implements Wires {
   /** A pooler in transaction mode does not. */
   delivers = true;
   refusesNotes = false;
+  /** Which process a listener talks to. It is called 7, if nobody is in between. */
+  processOfListener = (): number => 7;
   whileOpening: Promise<void> = Promise.resolve();
 
-  async query(_operation: string, _text: string, values: readonly SqlValue[] = []): Promise<never[]> {
+  /** The server's processes, in which statements run in turn. */
+  processes: readonly number[] = [1];
+  #next = 0;
+
+  async query<Row>(_operation: string, text: string, values: readonly SqlValue[] = []): Promise<readonly Row[]> {
     if (this.refusesNotes) throw new Error("refused");
+    if (text === PROCESS) return [{ pid: this.nextProcess() } as Row];
     const [channel, payload] = values as [string, string];
     if (!payload.includes('"probe"')) this.notes.push(payload);
     this.deliver(channel, payload);
@@ -299,9 +306,14 @@ class FakeServer implements Wires {
 
   async dedicated(): Promise<DedicatedConnection> {
     await this.whileOpening;
-    const connection = new FakeConnection();
+    const connection = new FakeConnection(this);
     this.opened.push(connection);
     return connection;
+  }
+
+  nextProcess(): number {
+    this.#next += 1;
+    return this.processes[this.#next % this.processes.length]!;
   }
 
   deliver(channel: string, payload: string): void {
@@ -316,14 +328,22 @@ class FakeServer implements Wires {
 
 class FakeConnection implements DedicatedConnection {
   readonly asked: string[] = [];
+  readonly #server: FakeServer;
+  /** What it was called when it was opened. */
+  readonly processId = 7;
   isOpen = true;
   answers = true;
   onHeard: (channel: string, payload: string) => void = () => {};
   lose: (error: Error) => void = () => {};
 
-  query(text: string): Promise<never[]> {
+  constructor(server: FakeServer) {
+    this.#server = server;
+  }
+
+  query<Row>(text: string): Promise<readonly Row[]> {
     this.asked.push(text);
-    return this.answers ? Promise.resolve([]) : new Promise(() => {});
+    if (!this.answers) return new Promise(() => {});
+    return Promise.resolve(text === PROCESS ? [{ pid: this.#server.processOfListener() } as Row] : []);
   }
 
   onNotification(listener: (channel: string, payload: string) => void): void {
@@ -340,6 +360,7 @@ class FakeConnection implements DedicatedConnection {
 }
 
 const SCHEMA = "duroxide";
+const PROCESS = "SELECT pg_backend_pid() AS pid";
 
 function offlineProcess(options: PostgresOptions = {}) {
   const server = new FakeServer();
@@ -559,7 +580,7 @@ describe("listening", () => {
     await clock.advance(29_000);
 
     expect(server.opened).toHaveLength(1);
-    expect(server.opened[0]?.asked).toEqual([`LISTEN "${channelOf(SCHEMA)}"`, "SELECT 1"]);
+    expect(server.opened[0]?.asked).toEqual([PROCESS, `LISTEN "${channelOf(SCHEMA)}"`, "SELECT 1"]);
     expect(news.all).toEqual([EVERYTHING]);
   });
 
@@ -789,6 +810,46 @@ describe("a pooler that takes a LISTEN and delivers nothing", () => {
     expect(warnings.all).toHaveLength(1);
     expect(server.opened.length).toBe(10);
   });
+
+  test.each([
+    ["a quiet one, where statements of others run in its process", [1], () => 1],
+    ["a busy one, where its own run in another each time", [1, 2, 3], fromOneOn()],
+  ])("gets no LISTEN that would stay behind: %s", async (_what, processes, processOfListener) => {
+    const { wakeUps, server, clock, news, warnings } = offlineProcess();
+    Object.assign(server, { processes, processOfListener });
+    wakeUps.enter();
+
+    await clock.advance(0);
+
+    expect(warnings.all).toEqual([expect.stringContaining("PgBouncer")]);
+    expect(server.open).toBe(0);
+    expect(server.opened.flatMap(({ asked }) => asked.filter((text) => text !== PROCESS))).toEqual([]);
+    expect(await growth(clock, news, 200)).toEqual([50, 150]);
+  });
+
+  test("is told from one in session mode, on whose connection nothing is asked until the probe has come", async () => {
+    const { wakeUps, server, clock, warnings } = offlineProcess();
+    server.processOfListener = () => 2;
+    server.delivers = false;
+    wakeUps.enter();
+    await clock.advance(0);
+    expect(server.opened[0]?.asked.at(-1)).toBe(`LISTEN "${channelOf(SCHEMA)}"`);
+    await clock.advance(5_000);
+    expect(warnings.all).toHaveLength(1);
+
+    server.delivers = true;
+    await clock.advance(60_000);
+
+    expect(server.open).toBe(1);
+  });
+
+  function fromOneOn(): () => number {
+    let last = 0;
+    return () => {
+      last += 1;
+      return last;
+    };
+  }
 
   test("is tried again every minute, and when it delivers the polling ends", async () => {
     const { wakeUps, server, clock, news } = offlineProcess();

@@ -16,7 +16,8 @@ interface Report {
   readonly deadlocks: number;
 }
 
-const TIMEOUT_MS = 60_000;
+/** Each takes some 20 s; the rest is for a fleet that stands still, to say where. */
+const TIMEOUT_MS = 120_000;
 
 const missing = postgresAvailable();
 
@@ -24,11 +25,12 @@ test(
   "150 orchestrations of all kinds complete once, while workers are killed, connections cut, and PostgreSQL restarted",
   async ({ skip }) => {
     skip(missing !== null, String(missing));
-    const report = await fleet("--orchestrations", "150", "--workers", "3", "--in-flight", "75", "--seed", "5");
+    const load = ["--orchestrations", "150", "--workers", "3", "--in-flight", "75", "--seed", "5"];
+    const report = await fleet(...load, "--kill-every-ms", "1000", "--cut-every-ms", "1000");
 
     expect(report).toMatchObject({ problems: [], completed: 150, deadlocks: 0 });
     expect(report.restarts.map(({ mode }) => mode)).toEqual(["fast", "immediate"]);
-    expect(report.kills).toBeGreaterThanOrEqual(5);
+    expect(report.kills).toBeGreaterThanOrEqual(3);
     expect(report.cuts).toBeGreaterThanOrEqual(3);
     expect(report.runs).toBeGreaterThanOrEqual(report.results);
   },

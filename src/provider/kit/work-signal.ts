@@ -118,9 +118,9 @@ export class WorkSignal {
       const dueAt = await poll.nextDueAt();
       if (dueAt !== null) this.wakeAt(dueAt);
       const isNotified = generation !== this.#generation || (await this.#wait(poll.group, leftMs, poll.signal)); // S1
-      if (!poll.signal?.aborted && !this.#isClosed) continue;
+      if (isNotified && !poll.signal?.aborted && !this.#isClosed) continue;
       if (isNotified) this.notify(1); // S5
-      return null;
+      return null; // Nothing has happened since the last look, and whoever asks again begins with one.
     }
   }
 

@@ -146,7 +146,7 @@ export class ActivityQueue {
   async #send(calls: readonly ActivityExecute[]): Promise<readonly Outcome<void>[]> {
     const rows = calls.map((item, n) => ({ n, ...activityRow(item) }));
     const values = [this.#store.clock.now(), JSON.stringify(rows)];
-    await this.#store.query("enqueueForWorker", enqueueActivities, values);
+    await this.#store.write("enqueueForWorker", enqueueActivities, values);
     const effects = new Effects();
     for (const item of calls) effects.readyActivities += fetchesToWake(item);
     this.#store.announce(effects, "everywhere");
@@ -229,7 +229,7 @@ export class ActivityQueue {
     const messages = calls.flatMap(({ completion }, call) =>
       completion === null ? [] : [{ call, ...messageRow(completion, now) }],
     );
-    const done = await this.#store.query<{ readonly call: number }>(operation, ackActivities, [
+    const done = await this.#store.write<{ readonly call: number }>(operation, ackActivities, [
       now,
       JSON.stringify(acks),
       JSON.stringify(messages),
@@ -249,7 +249,7 @@ export class ActivityQueue {
       const until = delayMs > 0 ? timeIn(now, delayMs) : null;
       return { call, token: lockToken, until, taken_back: ignoreAttempt ? 1 : 0 };
     });
-    const abandoned = await this.#store.query<{ readonly call: number }>("abandonWorkItem", abandonActivities, [
+    const abandoned = await this.#store.write<{ readonly call: number }>("abandonWorkItem", abandonActivities, [
       JSON.stringify(rows),
     ]);
     const effects = new Effects();

@@ -45,6 +45,8 @@ export type Query = <Row>(text: string, values?: readonly SqlValue[]) => Promise
 
 /** A connection that one part has for itself, outside of the pool. */
 export interface DedicatedConnection {
+  /** The server's process at its other end, as was said when it was opened. A pooler says a number of its own. */
+  readonly processId: number | null;
   query<Row>(text: string, values?: readonly SqlValue[]): Promise<readonly Row[]>;
   onNotification(listener: (channel: string, payload: string) => void): void;
   /** Told once, when the connection is over without our doing; at once, if it already is. */

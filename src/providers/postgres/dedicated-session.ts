@@ -34,6 +34,10 @@ export class DedicatedSession implements DedicatedConnection {
     client.on("end", () => this.#lose(new Error("Connection terminated unexpectedly")));
   }
 
+  get processId(): number | null {
+    return this.#client.processID ?? null;
+  }
+
   query<Row>(text: string, values?: readonly SqlValue[]): Promise<readonly Row[]> {
     return holding(this.#options.clock, this.#query<Row>(text, values));
   }

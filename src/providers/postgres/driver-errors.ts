@@ -67,6 +67,11 @@ export function isConflict(error: unknown): boolean {
   return state === "40001" || state === "40P01";
 }
 
+/** Whether somebody else had something locked for longer than the statement was to wait. It is undone. */
+export function isLockTimeout(error: unknown): boolean {
+  return sqlStateOf(error) === "55P03";
+}
+
 /**
  * Whether the connection ended, and the statement certainly has no effect: it was not sent, or the server's answer to it
  * was to end the connection. (Not so when the server crashes, 57P02: it says so whatever it has just committed.)
@@ -109,7 +114,7 @@ function describeKnownState(state: string, error: unknown, context: ErrorContext
   const { label, database, user, schema, quotedSchema } = context;
   switch (state) {
     case "08P01":
-      return isParameterRefused(error) ? parameterRefused(context) : null;
+      return refusedByPooler(error, context);
     case "0A000":
       return messageOf(error).includes("cached plan")
         ? transient(`the tables in schema '${schema}' at ${label} have just been changed; try again`)
@@ -120,7 +125,7 @@ function describeKnownState(state: string, error: unknown, context: ErrorContext
     case "28P01":
       return loginRefused(error, context);
     case "3D000":
-      return invalid(`there is no database '${database}' at ${label}. Create it, or name another one`);
+      return databaseMissing(context);
     case "3F000":
     case "42P01":
     case "42883":
@@ -194,13 +199,24 @@ function loginRefused(error: unknown, { label, user, isPasswordAsked }: ErrorCon
   return invalid(`${label} refused user '${user}'. Check the name, the password, and the server's pg_hba.conf`);
 }
 
-function isParameterRefused(error: unknown): boolean {
-  return messageOf(error).includes("unsupported startup parameter");
+function databaseMissing({ label, database }: ErrorContext): Described {
+  return invalid(`there is no database '${database}' at ${label}. Create it, or name another one`);
 }
 
-function parameterRefused({ label }: ErrorContext): Described {
+/** PgBouncer has one code for most of what it says, and says it in words of its own or of the server. */
+function refusedByPooler(error: unknown, context: ErrorContext): Described | null {
+  const said = messageOf(error);
+  if (said.includes("unsupported startup parameter")) return parameterRefused(said, context);
+  if (/authentication failed|no such user/.test(said)) return loginRefused(error, context);
+  if (/^no such database|^database ".*" does not exist/.test(said)) return databaseMissing(context);
+  return null;
+}
+
+function parameterRefused(said: string, { label }: ErrorContext): Described {
+  const parameter = said.split(": ")[1] ?? "the parameter";
+  const way = parameter === "statement_timeout" ? "Pass statementTimeoutMs: 0" : "Leave it out of the connection";
   return invalid(
-    `${label} is a pooler that refuses parameters. Pass statementTimeoutMs: 0, or have it ignore them (ignore_startup_parameters)`,
+    `${label} is a pooler that refuses ${parameter}. ${way}, or have the pooler ignore it (ignore_startup_parameters)`,
   );
 }
 

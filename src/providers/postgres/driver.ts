@@ -51,6 +51,8 @@ export interface PgClient {
   on(event: "error", listener: (error: Error) => void): unknown;
   on(event: "end", listener: () => void): unknown;
   on(event: "notification", listener: (message: PgNotification) => void): unknown;
+  /** What the server, or a pooler before it, has called this connection. */
+  readonly processID?: number | null;
   /** The client that libpq drives has none. */
   readonly connection?: { readonly stream: { readonly writable: boolean; destroy(): void } };
 }

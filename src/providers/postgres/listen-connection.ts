@@ -1,11 +1,13 @@
 // providers/postgres/listen-connection.ts — one connection that hears a channel, from LISTEN until it is lost or closed.
 //
 //   L1. It stands when a probe has come back that another connection sent: a pooler in transaction mode takes a LISTEN
-//       and never delivers anything.
+//       and delivers nothing, unless something is asked at that moment. So behind a pooler nothing is asked meanwhile.
 //   L2. While somebody waits it is asked now and then whether it lives. One that does not answer is lost: the other end
 //       of a half-open connection is gone, and nobody says so.
 //   L3. It is lost once, and never after it was closed.
-//   L4. It has timers only while it opens or is watched, and a dedicated connection by itself keeps no process alive.
+//   L4. Where a pooler gives the server's processes around, there is no LISTEN: it would stay behind in a process that
+//       others use, and the pooler would complain in its log of every notification.
+//   L5. It has timers only while it opens or is watched, and a dedicated connection by itself keeps no process alive.
 
 import { randomUUID } from "node:crypto";
 import { type Clock, sleep } from "../../clock.js";
@@ -25,7 +27,7 @@ export interface ListenOptions {
   readonly onLost: (error: Error) => void;
 }
 
-/** LISTEN was accepted, but nothing is delivered. */
+/** LISTEN is of no use: nothing is delivered. */
 export class UndeliveredError extends Error {
   override readonly name = "UndeliveredError";
 }
@@ -44,6 +46,14 @@ const ANSWER_MS = 10_000;
 
 const NOTIFY = "SELECT pg_notify($1, $2)";
 const HEARTBEAT = "SELECT 1";
+const PROCESS = "SELECT pg_backend_pid() AS pid";
+
+interface ProcessRow {
+  readonly pid: number;
+}
+
+/** How often one looks whether a pooler gives processes around. In a busy one the first look shows it, or the second. */
+const MOST_LOOKS = 5;
 
 export class ListenConnection {
   readonly #options: ListenOptions;
@@ -117,15 +127,31 @@ export class ListenConnection {
       if (payload === probe) arrival.abort();
       else onPayload(payload);
     });
+    const own = await this.#ask<ProcessRow>(PROCESS, this.#over.signal);
+    const isPooled = own !== undefined && own.pid !== this.#connection.processId;
+    if (isPooled && (await this.#isGivenAround(own.pid))) throw new UndeliveredError(); // L4
     await this.#ask(`LISTEN "${channel}"`, this.#over.signal);
     await connections.query("listen", NOTIFY, [channel, probe]);
-    await this.#ask(HEARTBEAT, this.#over.signal); // What was sent before usually comes with the answer.
+    // What was sent before usually comes with the answer. L1
+    if (!isPooled) await this.#ask(HEARTBEAT, this.#over.signal);
     if (!arrival.signal.aborted) {
       await sleep(clock, PROBE_MS, AbortSignal.any([arrival.signal, patience, this.#over.signal]));
     }
     if (this.#loss !== null) throw this.#loss;
     if (arrival.signal.aborted) return;
     throw patience.aborted ? new NobodyWaitsError() : new UndeliveredError();
+  }
+
+  /** Whether the server's process works for others between two of our statements: theirs run in it, or ours in another. */
+  async #isGivenAround(own: number): Promise<boolean> {
+    const { connections } = this.#options;
+    for (let look = 1; look <= MOST_LOOKS; look += 1) {
+      const [others] = await connections.query<ProcessRow>("listen", PROCESS);
+      if (others?.pid === own) return true;
+      const ours = await this.#ask<ProcessRow>(PROCESS, this.#over.signal);
+      if (ours?.pid !== own) return true;
+    }
+    return false;
   }
 
   async #beat(end: AbortSignal): Promise<void> {
@@ -143,19 +169,21 @@ export class ListenConnection {
     }
   }
 
-  /** Resolves when it has answered, or early when `end` aborts. */
-  async #ask(text: string, end: AbortSignal): Promise<void> {
+  /** Resolves to the first row when it has answered, or early, to nothing, when `end` aborts. */
+  async #ask<Row>(text: string, end: AbortSignal): Promise<Row | undefined> {
     const { clock } = this.#options;
     const answered = new AbortController();
-    const answer = this.#connection.query(text).then(() => {
+    const answer = this.#connection.query<Row>(text).then(([row]) => {
       this.#aliveAt = clock.now();
-      return "answered" as const;
+      return { row };
     });
     const patience = sleep(clock, ANSWER_MS, AbortSignal.any([answered.signal, end])).then(() => "late" as const);
     try {
       const outcome = await Promise.race([answer, patience]);
       if (this.#loss !== null) throw this.#loss;
-      if (outcome === "late" && !end.aborted) throw new Error(`the connection has not answered for ${ANSWER_MS} ms`);
+      if (outcome !== "late") return outcome.row;
+      if (!end.aborted) throw new Error(`the connection has not answered for ${ANSWER_MS} ms`);
+      return undefined;
     } finally {
       answered.abort();
     }

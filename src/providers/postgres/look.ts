@@ -2,11 +2,12 @@
 //
 //   L1. A claim passes over what somebody else has locked at that moment. He may be taking it, or only touching it; so whoever
 //       got nothing looks again, and this time waits for him.
-//   L2. Others may be in the way without end, or hold a lock and say nothing. They must not keep us: after some looks the
-//       answer is that it is worth another one soon.
+//   L2. Nobody waits for long: the next look takes what else is there. And not for ever: others may be in the way without end.
+//       After some looks the answer is that it is worth another one soon.
 //   L3. What was found and set aside, because nobody can read it, is no reason to stop looking.
 
 import type { Clock } from "../../clock.js";
+import { isLockTimeout } from "./driver-errors.js";
 
 /** What a look found, and when it is worth another one. */
 export interface Look<T> {
@@ -30,12 +31,16 @@ export async function lookUntilSure<T>(
   clock: Clock,
   claim: (isWaiting: boolean) => Promise<Claimed<T>>,
 ): Promise<Look<T>> {
-  let claimed = await claim(false);
-  for (let look = 1; claimed.found === null; ) {
-    if (claimed.isPassed) look += 1;
-    else if (!claimed.isAside) break;
-    if (look > MOST_LOOKS) return { found: null, nextAt: clock.now() + LOOK_AGAIN_MS }; // L2
-    claimed = await claim(claimed.isPassed); // L1, L3
+  let isWaiting = false;
+  for (let looks = 0; looks < MOST_LOOKS; ) {
+    const claimed: Claimed<T> | null = await claim(isWaiting).catch((error: unknown) => {
+      if (isLockTimeout(error)) return null; // L2
+      throw error;
+    });
+    const isPassed: boolean = claimed === null || claimed.isPassed;
+    if (claimed !== null && (claimed.found !== null || !(isPassed || claimed.isAside))) return claimed;
+    isWaiting = claimed !== null && isPassed; // L1
+    if (isPassed) looks += 1; // L3
   }
-  return claimed;
+  return { found: null, nextAt: clock.now() + LOOK_AGAIN_MS };
 }

@@ -201,7 +201,7 @@ function lostWarning(error: unknown, pollIntervalMs: number): string {
 
 function undeliveredWarning(pollIntervalMs: number): string {
   return (
-    "PostgreSQL: the server accepts LISTEN, but notifications do not arrive. This is so behind a pooler in transaction " +
+    "PostgreSQL: notifications do not arrive on this connection. This is so behind a pooler in transaction " +
     `mode, such as PgBouncer. The work of other processes is looked for instead, and noticed up to ${pollIntervalMs} ms ` +
     'late. Set listenConnectionString to a connection that does not go through the pooler, or wakeUps: "poll" if this ' +
     "is as it should be."

@@ -1,7 +1,8 @@
 // providers/postgres/store.ts — what every operation is handed: statements in its schema, the time, and whom to tell.
 
 import type { Clock } from "../../clock.js";
-import type { Effects } from "../../provider/kit/effects.js";
+import { ProviderError } from "../../errors.js";
+import { Effects } from "../../provider/kit/effects.js";
 import type { Connections, SqlValue } from "./connections.js";
 import { inSchema } from "./migrate.js";
 import type { PostgresSettings } from "./options.js";
@@ -38,6 +39,16 @@ export class Store {
     return this.#connections.query<Row>(operation, this.#inSchema(statement), values);
   }
 
+  /** As `query`, for what others wait for: where nobody knows whether it was committed, everybody looks. */
+  async write<Row>(operation: string, statement: string, values: readonly SqlValue[]): Promise<readonly Row[]> {
+    try {
+      return await this.query<Row>(operation, statement, values);
+    } catch (error) {
+      if (error instanceof ProviderError && error.retryable) this.announce(maybeEverything(), "everywhere");
+      throw error;
+    }
+  }
+
   #inSchema(statement: string): string {
     let text = this.#statements.get(statement);
     if (text === undefined) {
@@ -46,4 +57,11 @@ export class Store {
     }
     return text;
   }
+}
+
+function maybeEverything(): Effects {
+  const effects = new Effects();
+  effects.readyMessages = Number.POSITIVE_INFINITY;
+  effects.readyActivities = Number.POSITIVE_INFINITY;
+  return effects;
 }

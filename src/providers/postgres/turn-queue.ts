@@ -114,7 +114,7 @@ export class TurnQueue {
     const rows = events.map((event) => ({ id: event.eventId, type: event.type, data: encodeEvent(event) }));
     const values = [this.#store.clock.now(), toColumn(instance), executionId, JSON.stringify(rows)];
     const [row] = await this.#store
-      .query<{ readonly is_ready: boolean }>(operation, appendEvents, values)
+      .write<{ readonly is_ready: boolean }>(operation, appendEvents, values)
       .catch((error: unknown) => Promise.reject(duplicateIn(operation, events, error)));
     const effects = new Effects();
     effects.changedInstances.add(instance);
@@ -135,7 +135,7 @@ export class TurnQueue {
       ...messageRow(item, now, options.delayMs),
       absent: isStartLike(item) && options.ifAbsent === true,
     }));
-    const sent = await this.#store.query<{ readonly call: number }>("enqueueForOrchestrator", enqueueMessages, [
+    const sent = await this.#store.write<{ readonly call: number }>("enqueueForOrchestrator", enqueueMessages, [
       JSON.stringify(rows),
     ]);
     const effects = new Effects();
@@ -152,7 +152,7 @@ export class TurnQueue {
     const now = this.#store.clock.now();
     let acked: readonly TurnRow[];
     try {
-      acked = await this.#store.query<TurnRow>(operation, ackTurns, [now, this.#store.id, ...turnRows(calls, now)]);
+      acked = await this.#store.write<TurnRow>(operation, ackTurns, [now, this.#store.id, ...turnRows(calls, now)]);
     } catch (error) {
       if (calls.length > 1) throw error; // T2
       throw duplicateIn(operation, calls[0]?.turn.events ?? [], error);
@@ -170,7 +170,7 @@ export class TurnQueue {
       return { call, token: lockToken, until, taken_back: ignoreAttempt ? 1 : 0 };
     });
     const operation = "abandonOrchestrationItem";
-    const abandoned = await this.#store.query<TurnRow>(operation, abandonTurns, [JSON.stringify(rows)]);
+    const abandoned = await this.#store.write<TurnRow>(operation, abandonTurns, [JSON.stringify(rows)]);
     const effects = new Effects();
     for (const { ready_at } of abandoned) noteReady(effects, ready_at, now);
     this.#store.announce(effects, "everywhere");

@@ -5,9 +5,8 @@
 //   D2. Orchestrations are started all along, so that starts meet trouble as well.
 //   D3. Whatever happens, no process and no file is left behind.
 
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import { Client, ProviderError } from "duroxide-ts";
@@ -32,22 +31,20 @@ export const WORKER_OPTIONS = Object.freeze({
 
 const TRY_AGAIN_MS = 100;
 /** No orchestration has ended for so long: something hangs. Far longer than all locks and pauses together. */
-const STANDSTILL_MS = 60_000;
+const STANDSTILL_MS = 30_000;
 
 /**
  * options: orchestrations, workers, inFlight, seed, killEveryMs, cutEveryMs (0: never), and restarts: a list of
  * { mode, after: a part of the work, outageMs }.
  */
 export async function runFleet(options) {
-  const folder = mkdtempSync(join(tmpdir(), "duroxide-fleet-"));
-  const journal = join(folder, "journal.jsonl");
-  writeFileSync(journal, "");
   const server = await startPostgres({ durable: true });
   try {
+    const journal = join(dirname(server.dataDir), "journal.jsonl"); // D3: what lies there goes with the server.
+    writeFileSync(journal, "");
     return await runOn(server, journal, options);
   } finally {
-    await server.close(); // D3
-    rmSync(folder, { recursive: true, force: true });
+    await server.close();
   }
 }
 

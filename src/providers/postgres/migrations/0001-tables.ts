@@ -13,6 +13,9 @@
 //   S3. `ready_at` is never later than it should be. It may be earlier: a claim that finds no visible message puts it right.
 //   S4. Who is ready stands in line by `place`: the due time of its oldest message, which a lock or a delay does not change.
 //       It is never later than `ready_at`.
+//   S5. A claim takes rows as they stand in line, not by id, and passes over those that are locked. But where a row has just
+//       been changed, and is being changed again, PostgreSQL waits in spite of SKIP LOCKED. So a claim waits a moment only
+//       (lock_timeout, far shorter than it takes to notice a circle), is undone, and looks again.
 //
 // States of a row, and the ways out of each:
 //
@@ -122,7 +125,8 @@ CREATE TABLE {schema}.activities (
   enqueued_at   bigint NOT NULL,
   work_item     text NOT NULL
 ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
-CREATE INDEX activities_ready ON {schema}.activities (tag, ready_at, id);
+-- Ordered by id, but not for looking up an id: the planner might, in a table that it believes to be empty.
+CREATE INDEX activities_ready ON {schema}.activities (tag, ready_at, (id + 0));
 CREATE INDEX activities_by_token ON {schema}.activities (lock_token) WHERE lock_token IS NOT NULL;
 CREATE INDEX activities_by_instance ON {schema}.activities (instance_id, execution_id, activity_id);
 CREATE INDEX activities_by_session ON {schema}.activities (session_id) WHERE session_id IS NOT NULL;

@@ -1,8 +1,19 @@
 // providers/postgres/migrations/0002-turns.ts — messages and turns: how they are sent, claimed, committed and given back.
 //
 // Every function takes many calls at once and answers for each of them; a call without a live lock is passed over, and
-// its neighbours go on. The rules S1 to S3 stand in `0001-tables.ts`. The settings of the planner are those of a function
-// that always goes by index, whatever the tables looked like when it was first called.
+// its neighbours go on. The rules S1 to S5 stand in `0001-tables.ts`.
+//
+// Every row is found by index, one by one, whatever the planner believes of the tables. It believes a queue that was empty when
+// it was last vacuumed to be empty for ever, and then rather reads a whole index, for each row of another. So:
+//
+//   T1. The settings of the planner leave it nothing but nested loops and indexes. It plans once: planning anew for each call
+//       costs more than the call.
+//   T2. What is looked up for each row of a list stands in LATERAL (… OFFSET 0), or in EXISTS (… OFFSET 0): no planner turns
+//       these around.
+//   T3. What is changed for each row of a list is looked up in the same way, and changed by its ctid. Nobody else changes it
+//       meanwhile: the row, or that of its instance in the schedule, is locked.
+//   T4. Rows are locked by key, in its order: a look without a lock has found the keys.
+//   T5. Where a key is given, "+ 0" keeps a second condition, and another index, from being taken for a better one.
 //
 // Nobody else's functions and operators are ever called, whatever is in `public`: an overload for exactly our types would
 // come before a function of the system's for any type. So PL/pgSQL looks into the system's schema alone; functions in SQL,
@@ -36,25 +47,22 @@ $$;
 -- without messages go. After an ack, what is left was never handed out: its attempts begin anew.
 CREATE FUNCTION {schema}.release_schedule(p_ids text[], p_is_acked boolean) RETURNS void
 LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
-SET search_path = pg_catalog, pg_temp AS $$
+SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   DELETE FROM {schema}.schedule AS s
   WHERE s.instance_id = ANY (p_ids)
-    AND NOT EXISTS (SELECT 1 FROM {schema}.messages AS m WHERE m.instance_id = s.instance_id);
+    AND NOT EXISTS (SELECT 1 FROM {schema}.messages AS m WHERE m.instance_id = s.instance_id OFFSET 0);
   UPDATE {schema}.schedule AS s SET
     lock_token = NULL,
     locked_until = NULL,
     batch = NULL,
     attempts = CASE WHEN p_is_acked THEN 0 ELSE s.attempts END,
-    ready_at = oldest.visible_at,
-    place = oldest.due_at
-  FROM unnest(p_ids) AS released (id)
-  CROSS JOIN LATERAL (
-    SELECT m.visible_at, m.due_at FROM {schema}.messages AS m
-    WHERE m.instance_id = released.id
-    ORDER BY m.visible_at LIMIT 1
-  ) AS oldest
-  WHERE s.instance_id = released.id;
+    (ready_at, place) = (
+      SELECT m.visible_at, m.due_at FROM {schema}.messages AS m
+      WHERE m.instance_id = s.instance_id
+      ORDER BY m.visible_at LIMIT 1
+    )
+  WHERE s.instance_id = ANY (p_ids);
 END
 $$;
 
@@ -63,7 +71,7 @@ $$;
 CREATE FUNCTION {schema}.set_instances_aside(p_now bigint, p_ids text[])
 RETURNS TABLE (dropped_for text, dropped bigint)
 LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
-SET search_path = pg_catalog, pg_temp AS $$
+SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
   v_hopeless text[];
@@ -73,6 +81,7 @@ BEGIN
     WHERE NOT EXISTS (
       SELECT 1 FROM {schema}.messages AS m
       WHERE m.instance_id = x.id AND (m.kind = 'start' OR (m.visible_at <= p_now AND m.kind <> 'queue'))
+      OFFSET 0
     )
   );
   RETURN QUERY
@@ -84,7 +93,7 @@ BEGIN
     SELECT gone.instance_id, count(*) FROM gone GROUP BY gone.instance_id;
   DELETE FROM {schema}.schedule AS s
   WHERE s.instance_id = ANY (p_ids)
-    AND NOT EXISTS (SELECT 1 FROM {schema}.messages AS m WHERE m.instance_id = s.instance_id);
+    AND NOT EXISTS (SELECT 1 FROM {schema}.messages AS m WHERE m.instance_id = s.instance_id OFFSET 0);
   UPDATE {schema}.schedule AS s SET
     lock_token = NULL,
     locked_until = NULL,
@@ -108,7 +117,7 @@ $$;
 -- is sent only if the instance has not begun. Two starts of one instance are never in one call. Answers which were sent.
 CREATE FUNCTION {schema}.enqueue_messages(p_messages json) RETURNS TABLE (call integer)
 LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
-SET search_path = pg_catalog, pg_temp AS $$
+SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
   v_begun integer[];
@@ -150,7 +159,7 @@ END
 $$;
 
 -- Claims the instances that have been ready longest, one for every token, of versions from p_min to p_max. With p_waits it
--- waits first, for whoever has the row of the oldest locked at the moment.
+-- waits first, for whoever has the row of the oldest locked at the moment. Raises lock_not_available where that takes long (S5).
 --
 -- Answers in parts, of which "turn" says the ordinal of the token:
 --   cold     id: execution, a: instance, b: name, c: version, d: last commit, e: start event (without a row), n: attempts
@@ -165,6 +174,7 @@ CREATE FUNCTION {schema}.fetch_turns(
   p_now bigint, p_until bigint, p_tokens text[], p_reader text, p_min bigint[], p_max bigint[], p_waits boolean
 ) RETURNS TABLE (part text, turn integer, id bigint, a text, b text, c text, d text, e text, n bigint)
 LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan SET lock_timeout = '100ms'
 SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
@@ -180,21 +190,31 @@ BEGIN
     v_found := ARRAY (
       SELECT s.instance_id
       FROM {schema}.schedule AS s
-      LEFT JOIN {schema}.instances AS i ON i.instance_id = s.instance_id
-      LEFT JOIN {schema}.executions AS x ON x.instance_id = i.instance_id AND x.execution_id = i.current_execution_id
+      LEFT JOIN LATERAL (
+        SELECT i.current_execution_id FROM {schema}.instances AS i WHERE i.instance_id = s.instance_id OFFSET 0
+      ) AS i ON true
+      LEFT JOIN LATERAL (
+        SELECT x.pinned_major, x.pinned_minor, x.pinned_patch FROM {schema}.executions AS x
+        WHERE x.instance_id = s.instance_id AND x.execution_id = i.current_execution_id OFFSET 0
+      ) AS x ON true
       WHERE s.place <= p_now AND s.ready_at <= p_now
         AND (x.pinned_major IS NULL OR (x.pinned_major, x.pinned_minor, x.pinned_patch)
           BETWEEN (p_min[1], p_min[2], p_min[3]) AND (p_max[1], p_max[2], p_max[3]))
       ORDER BY s.place, s.place_order LIMIT 1
     );
-    PERFORM {schema}.wait_for_turn(v_found[1]);
+    PERFORM 1 FROM {schema}.schedule AS s WHERE s.instance_id = ANY (v_found) FOR UPDATE;
   END IF;
   WHILE cardinality(v_taken) < cardinality(p_tokens) LOOP
     v_found := ARRAY (
       SELECT s.instance_id
       FROM {schema}.schedule AS s
-      LEFT JOIN {schema}.instances AS i ON i.instance_id = s.instance_id
-      LEFT JOIN {schema}.executions AS x ON x.instance_id = i.instance_id AND x.execution_id = i.current_execution_id
+      LEFT JOIN LATERAL (
+        SELECT i.current_execution_id FROM {schema}.instances AS i WHERE i.instance_id = s.instance_id OFFSET 0
+      ) AS i ON true
+      LEFT JOIN LATERAL (
+        SELECT x.pinned_major, x.pinned_minor, x.pinned_patch FROM {schema}.executions AS x
+        WHERE x.instance_id = s.instance_id AND x.execution_id = i.current_execution_id OFFSET 0
+      ) AS x ON true
       WHERE s.place <= p_now AND s.ready_at <= p_now
         AND (x.pinned_major IS NULL OR (x.pinned_major, x.pinned_minor, x.pinned_patch)
           BETWEEN (p_min[1], p_min[2], p_min[3]) AND (p_max[1], p_max[2], p_max[3]))
@@ -206,7 +226,9 @@ BEGIN
     -- From here on, later statements: they see all messages that were committed before the rows were locked (S1).
     v_unknown := ARRAY (
       SELECT f.id FROM unnest(v_found) AS f (id)
-      WHERE NOT EXISTS (SELECT 1 FROM {schema}.messages AS m WHERE m.instance_id = f.id AND m.visible_at <= p_now)
+      WHERE NOT EXISTS (
+        SELECT 1 FROM {schema}.messages AS m WHERE m.instance_id = f.id AND m.visible_at <= p_now OFFSET 0
+      )
     );
     IF v_unknown <> '{}' THEN
       PERFORM {schema}.release_schedule(v_unknown, false); -- S3
@@ -214,13 +236,16 @@ BEGIN
     END IF;
     v_unknown := ARRAY (
       SELECT f.id FROM unnest(v_found) AS f (id)
-      WHERE NOT EXISTS (SELECT 1 FROM {schema}.instances AS i WHERE i.instance_id = f.id)
+      WHERE NOT EXISTS (SELECT 1 FROM {schema}.instances AS i WHERE i.instance_id = f.id OFFSET 0)
         AND NOT EXISTS (
           SELECT 1 FROM {schema}.messages AS m
           WHERE m.instance_id = f.id AND m.visible_at <= p_now AND m.kind = 'start'
+          OFFSET 0
         )
         AND NOT EXISTS (
-          SELECT 1 FROM {schema}.history AS h WHERE h.instance_id = f.id AND h.event_type = 'OrchestrationStarted'
+          SELECT 1 FROM {schema}.history AS h
+          WHERE h.instance_id = f.id AND h.event_type = 'OrchestrationStarted'
+          OFFSET 0
         )
     );
     IF v_unknown <> '{}' THEN
@@ -239,7 +264,8 @@ BEGIN
         SELECT m.id FROM {schema}.messages AS m WHERE m.instance_id = s.instance_id AND m.visible_at <= p_now
       )
     FROM unnest(v_found) WITH ORDINALITY AS f (id, n)
-    WHERE s.instance_id = f.id;
+    CROSS JOIN LATERAL (SELECT r.ctid AS tid FROM {schema}.schedule AS r WHERE r.instance_id = f.id OFFSET 0) AS r
+    WHERE s.ctid = r.tid;
     v_taken := v_taken || v_found;
   END LOOP;
 
@@ -250,8 +276,13 @@ BEGIN
       WHERE EXISTS (
         SELECT 1
         FROM {schema}.schedule AS s
-        LEFT JOIN {schema}.instances AS i ON i.instance_id = s.instance_id
-        LEFT JOIN {schema}.executions AS x ON x.instance_id = i.instance_id AND x.execution_id = i.current_execution_id
+        LEFT JOIN LATERAL (
+          SELECT i.current_execution_id FROM {schema}.instances AS i WHERE i.instance_id = s.instance_id OFFSET 0
+        ) AS i ON true
+        LEFT JOIN LATERAL (
+          SELECT x.pinned_major, x.pinned_minor, x.pinned_patch FROM {schema}.executions AS x
+          WHERE x.instance_id = s.instance_id AND x.execution_id = i.current_execution_id OFFSET 0
+        ) AS x ON true
         WHERE s.place <= p_now AND s.ready_at <= p_now
           AND (x.pinned_major IS NULL OR (x.pinned_major, x.pinned_minor, x.pinned_patch)
             BETWEEN (p_min[1], p_min[2], p_min[3]) AND (p_max[1], p_max[2], p_max[3]))
@@ -276,12 +307,15 @@ BEGIN
            ) AS execution_id,
            i.last_commit IS NULL OR i.last_committer IS DISTINCT FROM p_reader AS is_cold
     FROM unnest(v_taken) WITH ORDINALITY AS t (id, n)
-    LEFT JOIN {schema}.instances AS i ON i.instance_id = t.id
+    LEFT JOIN LATERAL (
+      SELECT i.current_execution_id, i.last_commit, i.last_committer FROM {schema}.instances AS i
+      WHERE i.instance_id = t.id OFFSET 0
+    ) AS i ON true
   ) AS known;
 
   RETURN QUERY
-    SELECT CASE WHEN v_cold[t.n] THEN 'cold' ELSE 'warm' END, t.n::integer, v_executions[t.n], s.instance_id, i.orchestration_name, i.orchestration_version,
-           i.last_commit,
+    SELECT CASE WHEN v_cold[t.n] THEN 'cold' ELSE 'warm' END, t.n::integer, v_executions[t.n], t.id,
+           i.orchestration_name, i.orchestration_version, i.last_commit,
            CASE WHEN i.instance_id IS NULL THEN (
              SELECT h.event_data FROM {schema}.history AS h
              WHERE h.instance_id = t.id AND h.event_type = 'OrchestrationStarted'
@@ -289,37 +323,37 @@ BEGIN
            ) END,
            s.attempts::bigint
     FROM unnest(v_taken) WITH ORDINALITY AS t (id, n)
-    JOIN {schema}.schedule AS s ON s.instance_id = t.id
-    LEFT JOIN {schema}.instances AS i ON i.instance_id = t.id
+    CROSS JOIN LATERAL (SELECT s.attempts FROM {schema}.schedule AS s WHERE s.instance_id = t.id OFFSET 0) AS s
+    LEFT JOIN LATERAL (
+      SELECT i.instance_id, i.orchestration_name, i.orchestration_version, i.last_commit FROM {schema}.instances AS i
+      WHERE i.instance_id = t.id OFFSET 0
+    ) AS i ON true
     ORDER BY t.n;
   RETURN QUERY
     SELECT 'message', t.n::integer, m.id, m.work_item, NULL, NULL, NULL, NULL, NULL::bigint
     FROM unnest(v_taken) WITH ORDINALITY AS t (id, n)
-    JOIN {schema}.messages AS m ON m.instance_id = t.id AND m.visible_at <= p_now
+    CROSS JOIN LATERAL (
+      SELECT m.id, m.due_at, m.work_item FROM {schema}.messages AS m
+      WHERE m.instance_id = t.id AND m.visible_at <= p_now OFFSET 0
+    ) AS m
     ORDER BY t.n, m.due_at, m.id;
   IF NOT (true = ANY (v_cold)) THEN RETURN; END IF;
   RETURN QUERY
     SELECT 'event', t.n::integer, h.event_id, h.event_data, NULL, NULL, NULL, NULL, NULL::bigint
     FROM unnest(v_taken) WITH ORDINALITY AS t (id, n)
-    JOIN {schema}.history AS h ON h.instance_id = t.id AND h.execution_id = v_executions[t.n]
+    CROSS JOIN LATERAL (
+      SELECT h.event_id, h.event_data FROM {schema}.history AS h
+      WHERE h.instance_id = t.id AND h.execution_id = v_executions[t.n] OFFSET 0
+    ) AS h
     WHERE v_cold[t.n]
     ORDER BY t.n, h.event_id;
   RETURN QUERY
     SELECT 'value', t.n::integer, k.last_updated_at, k.key, k.value, NULL, NULL, NULL, NULL::bigint
     FROM unnest(v_taken) WITH ORDINALITY AS t (id, n)
-    JOIN {schema}.kv_store AS k ON k.instance_id = t.id
+    CROSS JOIN LATERAL (
+      SELECT k.key, k.value, k.last_updated_at FROM {schema}.kv_store AS k WHERE k.instance_id = t.id OFFSET 0
+    ) AS k
     WHERE v_cold[t.n];
-END
-$$;
-
--- Waits until nobody else has this row locked, and locks it; but not for long: whoever waits does not look for other work.
-CREATE FUNCTION {schema}.wait_for_turn(p_id text) RETURNS void
-LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET jit = off SET lock_timeout = '100ms'
-SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-  PERFORM 1 FROM {schema}.schedule AS s WHERE s.instance_id = p_id FOR UPDATE;
-EXCEPTION WHEN lock_not_available THEN
-  NULL;
 END
 $$;
 
@@ -353,7 +387,7 @@ CREATE FUNCTION {schema}.ack_turns(
   p_messages json, p_cancelled json, p_timers json
 ) RETURNS TABLE (call integer, instance text, ready_at bigint)
 LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
-SET search_path = pg_catalog, pg_temp AS $$
+SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
   v_seen integer[];
@@ -364,11 +398,14 @@ DECLARE
   -- By call, which count from 0: whose turn it is (null: the lock is not live), and of which execution.
   v_instances text[];
   v_executions bigint[];
+  v_cancelled bigint[];
 BEGIN
   -- A look, to know which rows to lock. A lock that is not live now never will be again.
   SELECT array_agg(t.call), array_agg(s.instance_id) INTO v_seen, v_ids
   FROM json_to_recordset(p_turns) AS t (call integer, token text)
-  JOIN {schema}.schedule AS s ON s.lock_token = t.token AND s.locked_until > p_now;
+  CROSS JOIN LATERAL (
+    SELECT s.instance_id FROM {schema}.schedule AS s WHERE s.lock_token = t.token AND s.locked_until > p_now OFFSET 0
+  ) AS s;
   IF v_seen IS NULL THEN RETURN; END IF;
   SELECT array_agg(m.instance ORDER BY m.n), array_agg(m.visible ORDER BY m.n), array_agg(m.due ORDER BY m.n)
   INTO v_others, v_visible, v_due
@@ -387,19 +424,20 @@ BEGIN
   SELECT array_agg(s.instance_id ORDER BY t.call), array_agg(t.execution ORDER BY t.call)
   INTO v_instances, v_executions
   FROM json_to_recordset(p_turns) AS t (call integer, token text, execution bigint)
-  LEFT JOIN {schema}.schedule AS s ON s.lock_token = t.token AND s.locked_until > p_now;
+  LEFT JOIN LATERAL (
+    SELECT s.instance_id FROM {schema}.schedule AS s WHERE s.lock_token = t.token AND s.locked_until > p_now OFFSET 0
+  ) AS s ON true;
   IF cardinality(array_remove(v_instances, NULL)) < cardinality(v_ids) THEN
     -- Somebody was deleted or taken over in between; its row may be one that the lock has made.
     DELETE FROM {schema}.schedule AS s
     WHERE s.instance_id = ANY (v_ids) AND s.locked_until IS NULL AND s.ready_at IS NULL
-      AND NOT EXISTS (SELECT 1 FROM {schema}.messages AS m WHERE m.instance_id = s.instance_id);
+      AND NOT EXISTS (SELECT 1 FROM {schema}.messages AS m WHERE m.instance_id = s.instance_id OFFSET 0);
   END IF;
   v_ids := array_remove(v_instances, NULL);
   IF v_ids = '{}' THEN RETURN; END IF;
 
   DELETE FROM {schema}.messages AS m
-  USING (SELECT unnest(s.batch) AS id FROM {schema}.schedule AS s WHERE s.instance_id = ANY (v_ids)) AS b
-  WHERE m.id = b.id;
+  WHERE m.id = ANY (ARRAY (SELECT unnest(s.batch) FROM {schema}.schedule AS s WHERE s.instance_id = ANY (v_ids)));
 
   INSERT INTO {schema}.instances AS i
     (instance_id, orchestration_name, orchestration_version, current_execution_id, parent_instance_id, last_commit,
@@ -421,7 +459,10 @@ BEGIN
     last_committer = p_committer,
     updated_at = p_now
   FROM json_to_recordset(p_turns) AS t (call integer, token text, execution bigint, name text, version text)
-  WHERE i.instance_id = v_instances[t.call + 1] AND (t.name IS NULL OR t.version IS NULL);
+  CROSS JOIN LATERAL (
+    SELECT r.ctid AS tid FROM {schema}.instances AS r WHERE r.instance_id = v_instances[t.call + 1] OFFSET 0
+  ) AS r
+  WHERE i.ctid = r.tid AND (t.name IS NULL OR t.version IS NULL);
 
   INSERT INTO {schema}.executions (instance_id, execution_id, started_at)
   SELECT v_instances[t.call + 1], t.execution, p_now
@@ -429,6 +470,7 @@ BEGIN
   WHERE v_instances[t.call + 1] IS NOT NULL AND NOT EXISTS (
     SELECT 1 FROM {schema}.executions AS x
     WHERE x.instance_id = v_instances[t.call + 1] AND x.execution_id = t.execution
+    OFFSET 0
   );
   UPDATE {schema}.executions AS x SET
     status = COALESCE(t.status, x.status),
@@ -440,8 +482,11 @@ BEGIN
   FROM json_to_recordset(p_turns) AS t (
     call integer, execution bigint, status text, output text, major bigint, minor bigint, patch bigint
   )
-  WHERE x.instance_id = v_instances[t.call + 1] AND x.execution_id = t.execution
-    AND (t.status IS NOT NULL OR t.major IS NOT NULL);
+  CROSS JOIN LATERAL (
+    SELECT r.ctid AS tid FROM {schema}.executions AS r
+    WHERE r.instance_id = v_instances[t.call + 1] AND r.execution_id = t.execution OFFSET 0
+  ) AS r
+  WHERE x.ctid = r.tid AND (t.status IS NOT NULL OR t.major IS NOT NULL);
 
   INSERT INTO {schema}.history (instance_id, execution_id, event_id, event_type, event_data)
   SELECT v_instances[e.call + 1], v_executions[e.call + 1], e.id, e.type, e.data
@@ -453,7 +498,10 @@ BEGIN
       custom_status = c.status,
       custom_status_version = i.custom_status_version + 1
     FROM json_to_recordset(p_statuses) AS c (call integer, status text)
-    WHERE i.instance_id = v_instances[c.call + 1];
+    CROSS JOIN LATERAL (
+      SELECT r.ctid AS tid FROM {schema}.instances AS r WHERE r.instance_id = v_instances[c.call + 1] OFFSET 0
+    ) AS r
+    WHERE i.ctid = r.tid;
   END IF;
   PERFORM {schema}.change_values(p_now, v_instances, p_values);
   PERFORM {schema}.merge_values(ARRAY (
@@ -481,28 +529,35 @@ BEGIN
 
   -- After what was added: what stands in both lists is gone.
   IF p_cancelled IS NOT NULL THEN
-    DELETE FROM {schema}.activities WHERE id IN (
+    v_cancelled := ARRAY (
       SELECT a.id
       FROM json_to_recordset(p_cancelled) AS c (call integer, instance text, execution bigint, id bigint)
-      JOIN {schema}.activities AS a
-        ON a.instance_id = c.instance AND a.execution_id = c.execution AND a.activity_id = c.id
+      CROSS JOIN LATERAL (
+        SELECT a.id FROM {schema}.activities AS a
+        WHERE a.instance_id = c.instance AND a.execution_id = c.execution AND a.activity_id = c.id OFFSET 0
+      ) AS a
       WHERE v_instances[c.call + 1] IS NOT NULL
-      ORDER BY a.id
-      FOR UPDATE OF a -- S2
     );
+    PERFORM 1 FROM {schema}.activities AS a WHERE a.id = ANY (v_cancelled) ORDER BY a.id FOR UPDATE; -- S2
+    DELETE FROM {schema}.activities AS a WHERE a.id = ANY (v_cancelled);
   END IF;
   IF p_timers IS NOT NULL THEN
-    DELETE FROM {schema}.messages AS m
-    USING json_to_recordset(p_timers) AS c (call integer, instance text, execution bigint, id bigint)
-    WHERE v_instances[c.call + 1] IS NOT NULL
-      AND m.instance_id = c.instance AND m.timer_execution_id = c.execution AND m.timer_id = c.id;
+    DELETE FROM {schema}.messages AS m WHERE m.id = ANY (ARRAY (
+      SELECT timer.id
+      FROM json_to_recordset(p_timers) AS c (call integer, instance text, execution bigint, id bigint)
+      CROSS JOIN LATERAL (
+        SELECT m.id FROM {schema}.messages AS m
+        WHERE m.instance_id = c.instance AND m.timer_execution_id = c.execution AND m.timer_id = c.id OFFSET 0
+      ) AS timer
+      WHERE v_instances[c.call + 1] IS NOT NULL
+    ));
   END IF;
 
   PERFORM {schema}.release_schedule(v_ids, true);
   RETURN QUERY
     SELECT v.n::integer - 1, v.id, s.ready_at
     FROM unnest(v_instances) WITH ORDINALITY AS v (id, n)
-    LEFT JOIN {schema}.schedule AS s ON s.instance_id = v.id
+    LEFT JOIN LATERAL (SELECT s.ready_at FROM {schema}.schedule AS s WHERE s.instance_id = v.id OFFSET 0) AS s ON true
     WHERE v.id IS NOT NULL;
 END
 $$;
@@ -510,7 +565,7 @@ $$;
 -- What turns change in key-values. p_instances: by call, as in ack_turns.
 CREATE FUNCTION {schema}.change_values(p_now bigint, p_instances text[], p_values json) RETURNS void
 LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
-SET search_path = pg_catalog, pg_temp AS $$
+SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF p_values IS NULL THEN RETURN; END IF;
   -- A clear of everything hides every key that the instance has, in either table.
@@ -535,7 +590,7 @@ $$;
 -- The executions of these are over: what they changed is what the next ones start from.
 CREATE FUNCTION {schema}.merge_values(p_ids text[]) RETURNS void
 LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
-SET search_path = pg_catalog, pg_temp AS $$
+SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF NOT EXISTS (SELECT 1 FROM {schema}.kv_delta AS d WHERE d.instance_id = ANY (p_ids)) THEN RETURN; END IF;
   INSERT INTO {schema}.kv_store AS k (instance_id, key, value, last_updated_at)
@@ -544,8 +599,30 @@ BEGIN
   ON CONFLICT (instance_id, key) DO UPDATE SET value = excluded.value, last_updated_at = excluded.last_updated_at;
   DELETE FROM {schema}.kv_store AS k
   USING {schema}.kv_delta AS d
-  WHERE d.instance_id = ANY (p_ids) AND d.value IS NULL AND k.instance_id = d.instance_id AND k.key = d.key;
+  CROSS JOIN LATERAL (
+    SELECT r.ctid AS tid FROM {schema}.kv_store AS r WHERE r.instance_id = d.instance_id AND r.key = d.key OFFSET 0
+  ) AS r
+  WHERE d.instance_id = ANY (p_ids) AND d.value IS NULL AND k.ctid = r.tid;
   DELETE FROM {schema}.kv_delta WHERE instance_id = ANY (p_ids);
+END
+$$;
+
+-- Locks the rows of those who hold these tokens, in the order of their ids (S2, T4). p_turns: [{ token }].
+CREATE FUNCTION {schema}.lock_turns(p_turns json) RETURNS void
+LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  v_ids text[];
+  v_tokens text[];
+BEGIN
+  SELECT array_agg(s.instance_id), array_agg(t.token) INTO v_ids, v_tokens
+  FROM json_to_recordset(p_turns) AS t (token text)
+  CROSS JOIN LATERAL (SELECT s.instance_id FROM {schema}.schedule AS s WHERE s.lock_token = t.token OFFSET 0) AS s;
+  PERFORM 1
+  FROM {schema}.schedule AS s
+  WHERE s.instance_id = ANY (v_ids) AND s.lock_token = ANY (v_tokens)
+  ORDER BY s.instance_id
+  FOR UPDATE;
 END
 $$;
 
@@ -553,20 +630,16 @@ $$;
 -- "taken_back" is how many attempts are not to count. Answers for those that were there, as ack_turns.
 CREATE FUNCTION {schema}.abandon_turns(p_turns json) RETURNS TABLE (call integer, instance text, ready_at bigint)
 LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
-SET search_path = pg_catalog, pg_temp AS $$
+SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
   v_calls integer[];
   v_ids text[];
 BEGIN
-  PERFORM 1
-  FROM {schema}.schedule AS s
-  WHERE s.lock_token = ANY (ARRAY (SELECT t.token FROM json_to_recordset(p_turns) AS t (token text)))
-  ORDER BY s.instance_id
-  FOR UPDATE; -- S1, S2
+  PERFORM {schema}.lock_turns(p_turns); -- S1, S2
   SELECT array_agg(t.call), array_agg(s.instance_id) INTO v_calls, v_ids
   FROM json_to_recordset(p_turns) AS t (call integer, token text)
-  JOIN {schema}.schedule AS s ON s.lock_token = t.token;
+  CROSS JOIN LATERAL (SELECT s.instance_id FROM {schema}.schedule AS s WHERE s.lock_token = t.token OFFSET 0) AS s;
   IF v_calls IS NULL THEN RETURN; END IF;
 
   UPDATE {schema}.schedule AS s SET
@@ -575,9 +648,9 @@ BEGIN
     attempts = GREATEST(s.attempts - t.taken_back, 0),
     locked_until = t.until,
     ready_at = COALESCE(t.until, s.ready_at)
-  FROM json_to_recordset(p_turns) AS t (call integer, until bigint, taken_back integer)
-  JOIN unnest(v_calls, v_ids) AS v (call, id) ON v.call = t.call
-  WHERE s.instance_id = v.id;
+  FROM json_to_recordset(p_turns) AS t (token text, until bigint, taken_back integer)
+  CROSS JOIN LATERAL (SELECT r.ctid AS tid FROM {schema}.schedule AS r WHERE r.lock_token = t.token OFFSET 0) AS r
+  WHERE s.ctid = r.tid;
   PERFORM {schema}.release_schedule(
     ARRAY (SELECT s.instance_id FROM {schema}.schedule AS s WHERE s.instance_id = ANY (v_ids) AND s.locked_until IS NULL),
     false
@@ -585,25 +658,24 @@ BEGIN
   RETURN QUERY
     SELECT v.call, v.id, s.ready_at
     FROM unnest(v_calls, v_ids) AS v (call, id)
-    LEFT JOIN {schema}.schedule AS s ON s.instance_id = v.id;
+    LEFT JOIN LATERAL (SELECT s.ready_at FROM {schema}.schedule AS s WHERE s.instance_id = v.id OFFSET 0) AS s ON true;
 END
 $$;
 
 -- Renews live locks. p_turns: [{ call, token, until }]. Answers which were live.
 CREATE FUNCTION {schema}.renew_turns(p_now bigint, p_turns json) RETURNS TABLE (call integer)
 LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
-SET search_path = pg_catalog, pg_temp AS $$
+SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 BEGIN
-  PERFORM 1
-  FROM {schema}.schedule AS s
-  WHERE s.lock_token = ANY (ARRAY (SELECT t.token FROM json_to_recordset(p_turns) AS t (token text)))
-  ORDER BY s.instance_id
-  FOR UPDATE; -- S2
+  PERFORM {schema}.lock_turns(p_turns); -- S2
   RETURN QUERY
     UPDATE {schema}.schedule AS s SET locked_until = t.until, ready_at = t.until
     FROM json_to_recordset(p_turns) AS t (call integer, token text, until bigint)
-    WHERE s.lock_token = t.token AND s.locked_until > p_now
+    CROSS JOIN LATERAL (
+      SELECT r.ctid AS tid FROM {schema}.schedule AS r WHERE r.lock_token = t.token AND r.locked_until > p_now OFFSET 0
+    ) AS r
+    WHERE s.ctid = r.tid
     RETURNING t.call;
 END
 $$;
@@ -613,7 +685,7 @@ $$;
 CREATE FUNCTION {schema}.set_turn_aside(p_now bigint, p_token text)
 RETURNS TABLE (dropped_for text, dropped bigint)
 LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET jit = off
-SET search_path = pg_catalog, pg_temp AS $$
+SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   v_id text;
   v_batch bigint[];
@@ -634,7 +706,7 @@ $$;
 CREATE FUNCTION {schema}.append_events(p_now bigint, p_id text, p_execution bigint, p_events json)
 RETURNS TABLE (is_ready boolean)
 LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET jit = off
-SET search_path = pg_catalog, pg_temp AS $$
+SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   PERFORM {schema}.lock_schedule(ARRAY[p_id]); -- S1
   INSERT INTO {schema}.executions (instance_id, execution_id, started_at) VALUES (p_id, p_execution, p_now)
@@ -647,7 +719,7 @@ BEGIN
     ARRAY (SELECT s.instance_id FROM {schema}.schedule AS s WHERE s.instance_id = p_id AND s.locked_until IS NULL),
     false
   );
-  RETURN QUERY SELECT EXISTS (SELECT 1 FROM {schema}.schedule AS s WHERE s.instance_id = p_id AND s.ready_at <= p_now);
+  RETURN QUERY SELECT COALESCE((SELECT s.ready_at <= p_now FROM {schema}.schedule AS s WHERE s.instance_id = p_id), false);
 END
 $$;
 `;

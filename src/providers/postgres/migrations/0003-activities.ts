@@ -1,6 +1,6 @@
 // providers/postgres/migrations/0003-activities.ts — activities and sessions: how they are queued, claimed, done and kept.
 //
-// As in `0002-turns.ts`: many calls at once, an answer for each, always by index.
+// As in `0002-turns.ts`: many calls at once, an answer for each, always by index (T1 to T4).
 
 export const activities = `
 -- p_activities: [{ n, instance, execution, id, tag, session, item }], in the order of n.
@@ -28,7 +28,7 @@ $$;
 
 -- Claims the oldest activities that suit, at most one for every token. p_tags: as stored; null: any. p_owners: for each token
 -- who may have the sessions of the work, until p_session_until; null: only work without a session. With p_waits it waits
--- first, for whoever has the oldest of them locked at the moment.
+-- first, for whoever has the oldest of them locked at the moment. Raises lock_not_available where that takes long (S5).
 --
 -- Answers in parts:
 --   work    turn: the ordinal of the token, id: row, a: work item, n: attempts, is_over: whether nobody wants its outcome
@@ -39,6 +39,7 @@ CREATE FUNCTION {schema}.fetch_activities(
   p_waits boolean
 ) RETURNS TABLE (part text, turn integer, id bigint, a text, n bigint, is_over boolean)
 LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan SET lock_timeout = '100ms'
 SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
@@ -48,12 +49,14 @@ DECLARE
   v_tried bigint[] := '{}';
   v_locked bigint[] := '{}';
   v_found bigint[];
-  v_turns integer[] := array_fill(NULL::integer, ARRAY[0]);
-  v_taken bigint[] := '{}';
   v_given integer[];
-  v_is_last boolean := false;
+  -- What is handed out, and to whom.
+  v_taken bigint[] := '{}';
+  v_turns integer[] := '{}';
+  -- Sessions whose owners have all that they asked for.
+  v_closed text[] := '{}';
 BEGIN
-  WHILE v_left > 0 AND NOT v_is_last LOOP
+  WHILE v_left > 0 LOOP
     v_found := ARRAY (
       SELECT best.id
       FROM unnest(v_tags) AS wanted (tag)
@@ -61,12 +64,12 @@ BEGIN
         SELECT q.id, q.ready_at
         FROM {schema}.activities AS q
         WHERE q.tag = wanted.tag AND q.ready_at <= p_now
-          AND (q.session_id IS NULL OR (v_owners <> '{}' AND NOT EXISTS (
+          AND (q.session_id IS NULL OR (v_owners <> '{}' AND q.session_id <> ALL (v_closed) AND NOT EXISTS (
             SELECT 1 FROM {schema}.sessions AS s
-            WHERE s.session_id = q.session_id AND s.owner_id <> ALL (v_owners) AND s.locked_until > p_now
+            WHERE s.session_id = q.session_id AND s.owner_id <> ALL (v_owners) AND s.locked_until + 0 > p_now
           )))
           AND q.id <> ALL (v_tried)
-        ORDER BY q.ready_at, q.id
+        ORDER BY q.ready_at, q.id + 0
         LIMIT v_left
       ) AS best
       ORDER BY best.ready_at, best.id
@@ -74,7 +77,7 @@ BEGIN
     );
     EXIT WHEN v_found = '{}';
     IF p_waits AND v_tried = '{}' THEN
-      PERFORM {schema}.wait_for_activity(v_found[1]); -- S2: it holds nothing yet.
+      PERFORM 1 FROM {schema}.activities AS q WHERE q.id = v_found[1] FOR UPDATE; -- S2: it holds nothing yet.
     END IF;
     v_tried := v_tried || v_found;
 
@@ -82,37 +85,38 @@ BEGIN
     v_found := ARRAY (
       SELECT locked.id FROM (
         SELECT q.id, q.ready_at FROM {schema}.activities AS q
-        WHERE q.id = ANY (v_found) AND q.ready_at <= p_now
+        WHERE q.id = ANY (v_found) AND q.ready_at + 0 <= p_now
+        ORDER BY q.id
         FOR UPDATE SKIP LOCKED
       ) AS locked
       ORDER BY locked.ready_at, locked.id
     );
     v_locked := v_locked || v_found;
     CONTINUE WHEN v_found = '{}';
-    v_given := {schema}.hand_out_activities(p_now, v_found, v_tags, p_owners, v_turns);
-    v_is_last := EXISTS (
-      SELECT 1 FROM {schema}.activities AS q
-      JOIN unnest(v_found, v_given) AS f (id, turn) ON f.id = q.id
-      WHERE f.turn IS NOT NULL AND q.session_id IS NOT NULL
-    );
-    IF v_is_last THEN
-      v_given := {schema}.claim_sessions(p_now, v_found, v_given, p_owners, p_session_until); -- S2: once, and nothing after it.
-    END IF;
-
-    UPDATE {schema}.activities AS q SET lock_token = p_tokens[f.turn], ready_at = p_until, attempts = q.attempts + 1
+    v_given := {schema}.hand_out_activities(p_now, v_found, v_tags, p_owners, v_taken, v_turns);
+    SELECT v_taken || array_agg(f.id) FILTER (WHERE f.turn IS NOT NULL),
+           v_turns || array_agg(f.turn) FILTER (WHERE f.turn IS NOT NULL),
+           v_closed || array_agg(q.session_id) FILTER (WHERE f.turn IS NULL AND q.session_id IS NOT NULL)
+    INTO v_taken, v_turns, v_closed
     FROM unnest(v_found, v_given) AS f (id, turn)
-    WHERE q.id = f.id AND f.turn IS NOT NULL;
-    SELECT v_taken || array_agg(f.id ORDER BY f.turn), v_turns || array_agg(f.turn ORDER BY f.turn), v_left - count(*)
-    INTO v_taken, v_turns, v_left
-    FROM unnest(v_found, v_given) AS f (id, turn) WHERE f.turn IS NOT NULL;
+    CROSS JOIN LATERAL (SELECT q.session_id FROM {schema}.activities AS q WHERE q.id = f.id OFFSET 0) AS q;
+    v_left := cardinality(p_tokens) - cardinality(v_taken);
   END LOOP;
+
+  -- S2: all activities are locked by now.
+  v_turns := {schema}.claim_sessions(p_now, v_taken, v_turns, p_owners, p_session_until);
+  v_left := cardinality(p_tokens) - cardinality(array_remove(v_turns, NULL));
+  UPDATE {schema}.activities AS q SET lock_token = p_tokens[f.turn], ready_at = p_until, attempts = q.attempts + 1
+  FROM unnest(v_taken, v_turns) AS f (id, turn)
+  CROSS JOIN LATERAL (SELECT r.ctid AS tid FROM {schema}.activities AS r WHERE r.id = f.id OFFSET 0) AS r
+  WHERE q.ctid = r.tid AND f.turn IS NOT NULL;
 
   IF v_left > 0 THEN
     RETURN QUERY
       SELECT 'passed', 0, 0::bigint, NULL::text, NULL::bigint, false
-      WHERE v_is_last OR EXISTS (
+      WHERE array_position(v_turns, NULL) IS NOT NULL OR EXISTS (
         SELECT 1 FROM {schema}.activities AS q
-        WHERE q.id = ANY (v_tried) AND q.id <> ALL (v_locked) AND q.ready_at <= p_now
+        WHERE q.id = ANY (v_tried) AND q.id <> ALL (v_locked) AND q.ready_at + 0 <= p_now
       );
     RETURN QUERY
       SELECT 'next', 0, 0::bigint, NULL::text, LEAST(
@@ -132,67 +136,79 @@ BEGIN
     SELECT 'work', t.turn, q.id, q.work_item, q.attempts::bigint,
            COALESCE(i.current_execution_id <> q.execution_id OR x.status <> 'Running', false)
     FROM unnest(v_taken, v_turns) AS t (id, turn)
-    JOIN {schema}.activities AS q ON q.id = t.id
-    LEFT JOIN {schema}.instances AS i ON i.instance_id = q.instance_id
-    LEFT JOIN {schema}.executions AS x ON x.instance_id = i.instance_id AND x.execution_id = i.current_execution_id
+    CROSS JOIN LATERAL (
+      SELECT q.id, q.instance_id, q.execution_id, q.work_item, q.attempts FROM {schema}.activities AS q
+      WHERE q.id = t.id OFFSET 0
+    ) AS q
+    LEFT JOIN LATERAL (
+      SELECT i.current_execution_id FROM {schema}.instances AS i WHERE i.instance_id = q.instance_id OFFSET 0
+    ) AS i ON true
+    LEFT JOIN LATERAL (
+      SELECT x.status FROM {schema}.executions AS x
+      WHERE x.instance_id = q.instance_id AND x.execution_id = i.current_execution_id OFFSET 0
+    ) AS x ON true
+    WHERE t.turn IS NOT NULL
     ORDER BY t.turn;
-END
-$$;
-
--- As wait_for_turn.
-CREATE FUNCTION {schema}.wait_for_activity(p_id bigint) RETURNS void
-LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET jit = off SET lock_timeout = '100ms'
-SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-  PERFORM 1 FROM {schema}.activities AS q WHERE q.id = p_id FOR UPDATE;
-EXCEPTION WHEN lock_not_available THEN
-  NULL;
 END
 $$;
 
 -- Who gets which of these activities, oldest first: for each the ordinal of an owner that has nothing yet, or null. Work of a
 -- session goes to its owner, or to the first who may take it on; work without one to anybody. A session of which somebody
--- else has older work locked he is about to take.
+-- else has older work locked he is about to take. p_taken, p_turns: what was handed out before.
 CREATE FUNCTION {schema}.hand_out_activities(
-  p_now bigint, p_ids bigint[], p_tags text[], p_owners text[], p_served integer[]
+  p_now bigint, p_ids bigint[], p_tags text[], p_owners text[], p_taken bigint[], p_turns integer[]
 ) RETURNS integer[]
 LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
-SET search_path = pg_catalog, pg_temp AS $$
+SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   v_row record;
   v_turn integer;
-  v_served integer[] := p_served;
+  v_turns integer[] := p_turns;
   v_given integer[] := '{}';
-  v_sessions text[] := '{}';
-  v_session_owners text[] := '{}';
+  v_sessions text[];
+  v_session_owners text[];
   v_owner text;
 BEGIN
-  IF NOT EXISTS (SELECT 1 FROM {schema}.activities AS q WHERE q.id = ANY (p_ids) AND q.session_id IS NOT NULL) THEN
+  IF NOT EXISTS (
+    SELECT 1 FROM unnest(p_ids) AS f (id)
+    CROSS JOIN LATERAL (SELECT q.session_id FROM {schema}.activities AS q WHERE q.id = f.id OFFSET 0) AS q
+    WHERE q.session_id IS NOT NULL
+  ) THEN
     RETURN (ARRAY (
-      SELECT o.n::integer FROM generate_subscripts(p_owners, 1) AS o (n) WHERE o.n <> ALL (p_served) ORDER BY o.n
+      SELECT o.n::integer FROM generate_subscripts(p_owners, 1) AS o (n) WHERE o.n <> ALL (p_turns) ORDER BY o.n
     ))[1:cardinality(p_ids)];
   END IF;
+  SELECT array_agg(q.session_id), array_agg(p_owners[t.turn]) INTO v_sessions, v_session_owners
+  FROM unnest(p_taken, p_turns) AS t (id, turn)
+  CROSS JOIN LATERAL (SELECT q.session_id FROM {schema}.activities AS q WHERE q.id = t.id OFFSET 0) AS q
+  WHERE q.session_id IS NOT NULL;
   FOR v_row IN
     SELECT q.session_id, s.owner_id, EXISTS (
       SELECT 1 FROM {schema}.activities AS older
-      WHERE older.session_id = q.session_id AND older.tag = ANY (p_tags) AND older.ready_at <= p_now
-        AND (older.ready_at, older.id) < (q.ready_at, q.id) AND older.id <> ALL (p_ids)
+      WHERE older.session_id = q.session_id AND older.tag || '' = ANY (p_tags) AND older.ready_at + 0 <= p_now
+        AND (older.ready_at, older.id) < (q.ready_at, q.id) AND older.id <> ALL (p_ids || p_taken)
+      OFFSET 0
     ) AS is_behind
     FROM unnest(p_ids) WITH ORDINALITY AS f (id, n)
-    JOIN {schema}.activities AS q ON q.id = f.id
-    LEFT JOIN {schema}.sessions AS s ON s.session_id = q.session_id AND s.locked_until > p_now
+    CROSS JOIN LATERAL (
+      SELECT q.id, q.session_id, q.ready_at FROM {schema}.activities AS q WHERE q.id = f.id OFFSET 0
+    ) AS q
+    LEFT JOIN LATERAL (
+      SELECT s.owner_id FROM {schema}.sessions AS s
+      WHERE s.session_id = q.session_id AND s.locked_until + 0 > p_now OFFSET 0
+    ) AS s ON true
     ORDER BY f.n
   LOOP
     -- A session that is given away here has its new owner at once.
     v_owner := COALESCE(v_row.owner_id, v_session_owners[array_position(v_sessions, v_row.session_id)]);
     v_turn := (
       SELECT min(o.n)::integer FROM unnest(p_owners) WITH ORDINALITY AS o (owner, n)
-      WHERE NOT v_row.is_behind AND o.n <> ALL (v_served)
+      WHERE NOT v_row.is_behind AND o.n <> ALL (v_turns)
         AND (v_row.session_id IS NULL OR (o.owner IS NOT NULL AND (v_owner IS NULL OR o.owner = v_owner)))
     );
     v_given := array_append(v_given, v_turn);
     CONTINUE WHEN v_turn IS NULL;
-    v_served := v_served || v_turn;
+    v_turns := v_turns || v_turn;
     IF v_row.session_id IS NOT NULL AND v_owner IS NULL THEN
       v_sessions := v_sessions || v_row.session_id;
       v_session_owners := v_session_owners || p_owners[v_turn];
@@ -208,12 +224,19 @@ CREATE FUNCTION {schema}.claim_sessions(
   p_now bigint, p_ids bigint[], p_given integer[], p_owners text[], p_session_until bigint
 ) RETURNS integer[]
 LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
-SET search_path = pg_catalog, pg_temp AS $$
+SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+  IF NOT EXISTS (
+    SELECT 1 FROM unnest(p_ids) AS f (id)
+    CROSS JOIN LATERAL (SELECT q.session_id FROM {schema}.activities AS q WHERE q.id = f.id OFFSET 0) AS q
+    WHERE q.session_id IS NOT NULL
+  ) THEN
+    RETURN p_given;
+  END IF;
   INSERT INTO {schema}.sessions AS s (session_id, owner_id, locked_until, last_activity_at)
   SELECT DISTINCT q.session_id, p_owners[f.turn], p_session_until, p_now
   FROM unnest(p_ids, p_given) AS f (id, turn)
-  JOIN {schema}.activities AS q ON q.id = f.id
+  CROSS JOIN LATERAL (SELECT q.session_id FROM {schema}.activities AS q WHERE q.id = f.id OFFSET 0) AS q
   WHERE f.turn IS NOT NULL AND q.session_id IS NOT NULL
   ORDER BY q.session_id -- S2
   ON CONFLICT (session_id) DO UPDATE SET
@@ -226,11 +249,12 @@ BEGIN
     SELECT CASE
       WHEN q.session_id IS NULL OR EXISTS (
         SELECT 1 FROM {schema}.sessions AS s
-        WHERE s.session_id = q.session_id AND s.owner_id = p_owners[f.turn] AND s.locked_until > p_now
+        WHERE s.session_id = q.session_id AND s.owner_id || '' = p_owners[f.turn] AND s.locked_until + 0 > p_now
+        OFFSET 0
       ) THEN f.turn
     END
     FROM unnest(p_ids, p_given) WITH ORDINALITY AS f (id, turn, n)
-    JOIN {schema}.activities AS q ON q.id = f.id
+    CROSS JOIN LATERAL (SELECT q.session_id FROM {schema}.activities AS q WHERE q.id = f.id OFFSET 0) AS q
     ORDER BY f.n
   );
 END
@@ -240,7 +264,7 @@ $$;
 -- enqueue_messages, none for a call without an outcome. Answers which were live.
 CREATE FUNCTION {schema}.ack_activities(p_now bigint, p_acks json, p_messages json) RETURNS TABLE (call integer)
 LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
-SET search_path = pg_catalog, pg_temp AS $$
+SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
   v_calls integer[];
@@ -253,7 +277,9 @@ BEGIN
   -- A look, to know which rows to lock. A lock that is not live now never will be again.
   SELECT array_agg(t.call), array_agg(q.id) INTO v_calls, v_seen
   FROM json_to_recordset(p_acks) AS t (call integer, token text)
-  JOIN {schema}.activities AS q ON q.lock_token = t.token AND q.ready_at > p_now;
+  CROSS JOIN LATERAL (
+    SELECT q.id FROM {schema}.activities AS q WHERE q.lock_token = t.token AND q.ready_at + 0 > p_now OFFSET 0
+  ) AS q;
   IF v_calls IS NULL THEN RETURN; END IF;
   SELECT array_agg(m.instance ORDER BY m.call), array_agg(m.visible ORDER BY m.call), array_agg(m.due ORDER BY m.call)
   INTO v_ids, v_visible, v_due
@@ -267,7 +293,11 @@ BEGIN
   WITH gone AS (
     DELETE FROM {schema}.activities AS q
     USING json_to_recordset(p_acks) AS t (call integer, token text)
-    WHERE q.id = ANY (v_seen) AND q.lock_token = t.token AND q.ready_at > p_now
+    CROSS JOIN LATERAL (
+      SELECT r.ctid AS tid FROM {schema}.activities AS r
+      WHERE r.lock_token = t.token AND r.ready_at + 0 > p_now AND r.id = ANY (v_seen) OFFSET 0
+    ) AS r
+    WHERE q.ctid = r.tid
     RETURNING t.call, q.session_id
   )
   SELECT array_agg(gone.call), array_agg(gone.session_id) FILTER (WHERE gone.session_id IS NOT NULL)
@@ -287,12 +317,32 @@ $$;
 -- Work of these sessions was acked or renewed: they are not idle. An expired session stays expired.
 CREATE FUNCTION {schema}.touch_sessions(p_now bigint, p_sessions text[]) RETURNS void
 LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET jit = off
-SET search_path = pg_catalog, pg_temp AS $$
+SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF p_sessions IS NULL THEN RETURN; END IF;
   PERFORM 1 FROM {schema}.sessions AS s WHERE s.session_id = ANY (p_sessions) ORDER BY s.session_id FOR UPDATE; -- S2
   UPDATE {schema}.sessions SET last_activity_at = p_now
-  WHERE session_id = ANY (p_sessions) AND locked_until > p_now;
+  WHERE session_id = ANY (p_sessions) AND locked_until + 0 > p_now;
+END
+$$;
+
+-- Locks the activities with these tokens, in the order of their ids (S2, T4); those whose lock is live, if there is a time.
+-- p_acts: [{ token }].
+CREATE FUNCTION {schema}.lock_activities(p_live_at bigint, p_acts json) RETURNS void
+LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  v_ids bigint[];
+  v_tokens text[];
+BEGIN
+  SELECT array_agg(q.id), array_agg(t.token) INTO v_ids, v_tokens
+  FROM json_to_recordset(p_acts) AS t (token text)
+  CROSS JOIN LATERAL (SELECT q.id FROM {schema}.activities AS q WHERE q.lock_token = t.token OFFSET 0) AS q;
+  PERFORM 1
+  FROM {schema}.activities AS q
+  WHERE q.id = ANY (v_ids) AND q.lock_token = ANY (v_tokens) AND (p_live_at IS NULL OR q.ready_at + 0 > p_live_at)
+  ORDER BY q.id
+  FOR UPDATE;
 END
 $$;
 
@@ -300,21 +350,18 @@ $$;
 -- there.
 CREATE FUNCTION {schema}.abandon_activities(p_acts json) RETURNS TABLE (call integer)
 LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
-SET search_path = pg_catalog, pg_temp AS $$
+SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 BEGIN
-  PERFORM 1
-  FROM {schema}.activities AS q
-  WHERE q.lock_token = ANY (ARRAY (SELECT t.token FROM json_to_recordset(p_acts) AS t (token text)))
-  ORDER BY q.id
-  FOR UPDATE; -- S2
+  PERFORM {schema}.lock_activities(NULL, p_acts); -- S2
   RETURN QUERY
     UPDATE {schema}.activities AS q SET
       lock_token = NULL,
       ready_at = COALESCE(t.until, q.enqueued_at),
       attempts = GREATEST(q.attempts - t.taken_back, 0)
     FROM json_to_recordset(p_acts) AS t (call integer, token text, until bigint, taken_back integer)
-    WHERE q.lock_token = t.token
+    CROSS JOIN LATERAL (SELECT r.ctid AS tid FROM {schema}.activities AS r WHERE r.lock_token = t.token OFFSET 0) AS r
+    WHERE q.ctid = r.tid
     RETURNING t.call;
 END
 $$;
@@ -322,34 +369,41 @@ $$;
 -- Renews live locks. p_acts: [{ call, token, until }]. Answers which were live, and whether nobody wants the outcome any more.
 CREATE FUNCTION {schema}.renew_activities(p_now bigint, p_acts json) RETURNS TABLE (call integer, is_over boolean)
 LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
-SET search_path = pg_catalog, pg_temp AS $$
+SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
   v_calls integer[];
   v_ids bigint[];
+  v_sessions text[];
 BEGIN
-  PERFORM 1
-  FROM {schema}.activities AS q
-  WHERE q.lock_token = ANY (ARRAY (SELECT t.token FROM json_to_recordset(p_acts) AS t (token text))) AND q.ready_at > p_now
-  ORDER BY q.id
-  FOR UPDATE; -- S2. What is over is not even locked: whoever looks for work passes over what is.
+  -- S2. What is over is not even locked: whoever looks for work passes over what is.
+  PERFORM {schema}.lock_activities(p_now, p_acts);
   WITH renewed AS (
     UPDATE {schema}.activities AS q SET ready_at = t.until
     FROM json_to_recordset(p_acts) AS t (call integer, token text, until bigint)
-    WHERE q.lock_token = t.token AND q.ready_at > p_now
-    RETURNING t.call, q.id
+    CROSS JOIN LATERAL (
+      SELECT r.ctid AS tid FROM {schema}.activities AS r WHERE r.lock_token = t.token AND r.ready_at + 0 > p_now OFFSET 0
+    ) AS r
+    WHERE q.ctid = r.tid
+    RETURNING t.call, q.id, q.session_id
   )
-  SELECT array_agg(renewed.call), array_agg(renewed.id) INTO v_calls, v_ids FROM renewed;
+  SELECT array_agg(renewed.call), array_agg(renewed.id), array_agg(renewed.session_id) FILTER (WHERE renewed.session_id IS NOT NULL)
+  INTO v_calls, v_ids, v_sessions FROM renewed;
   IF v_calls IS NULL THEN RETURN; END IF;
-  PERFORM {schema}.touch_sessions(p_now, (
-    SELECT array_agg(q.session_id) FROM {schema}.activities AS q WHERE q.id = ANY (v_ids) AND q.session_id IS NOT NULL
-  ));
+  PERFORM {schema}.touch_sessions(p_now, v_sessions);
   RETURN QUERY
     SELECT v.call, COALESCE(i.current_execution_id <> q.execution_id OR x.status <> 'Running', false)
     FROM unnest(v_calls, v_ids) AS v (call, id)
-    JOIN {schema}.activities AS q ON q.id = v.id
-    LEFT JOIN {schema}.instances AS i ON i.instance_id = q.instance_id
-    LEFT JOIN {schema}.executions AS x ON x.instance_id = i.instance_id AND x.execution_id = i.current_execution_id;
+    CROSS JOIN LATERAL (
+      SELECT q.instance_id, q.execution_id FROM {schema}.activities AS q WHERE q.id = v.id OFFSET 0
+    ) AS q
+    LEFT JOIN LATERAL (
+      SELECT i.current_execution_id FROM {schema}.instances AS i WHERE i.instance_id = q.instance_id OFFSET 0
+    ) AS i ON true
+    LEFT JOIN LATERAL (
+      SELECT x.status FROM {schema}.executions AS x
+      WHERE x.instance_id = q.instance_id AND x.execution_id = i.current_execution_id OFFSET 0
+    ) AS x ON true;
 END
 $$;
 
@@ -363,18 +417,18 @@ $$;
 CREATE FUNCTION {schema}.renew_sessions(p_now bigint, p_owners text[], p_until bigint, p_used_after bigint)
 RETURNS TABLE (renewed bigint)
 LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET jit = off
-SET search_path = pg_catalog, pg_temp AS $$
+SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   v_ids text[];
 BEGIN
-  v_ids := ARRAY (
-    SELECT s.session_id FROM {schema}.sessions AS s WHERE s.owner_id = ANY (p_owners) ORDER BY s.session_id FOR UPDATE -- S2
-  );
+  v_ids := ARRAY (SELECT s.session_id FROM {schema}.sessions AS s WHERE s.owner_id = ANY (p_owners)); -- T4
+  PERFORM 1 FROM {schema}.sessions AS s WHERE s.session_id = ANY (v_ids) ORDER BY s.session_id FOR UPDATE; -- S2
   -- Only those: what has come to an owner since would be locked out of order.
   RETURN QUERY
     WITH kept AS (
       UPDATE {schema}.sessions SET locked_until = p_until
-      WHERE session_id = ANY (v_ids) AND locked_until > p_now AND last_activity_at > p_used_after
+      WHERE session_id = ANY (v_ids) AND owner_id = ANY (p_owners)
+        AND locked_until + 0 > p_now AND last_activity_at > p_used_after
       RETURNING 1
     )
     SELECT count(*) FROM kept;
@@ -383,17 +437,20 @@ $$;
 
 -- Removes sessions that are over and have no queued work: that must find its session as it was. Answers how many.
 CREATE FUNCTION {schema}.remove_sessions(p_now bigint) RETURNS TABLE (removed bigint)
-LANGUAGE sql VOLATILE AS $$
-  WITH gone AS (
-    DELETE FROM {schema}.sessions WHERE session_id IN (
-      SELECT s.session_id FROM {schema}.sessions AS s
-      WHERE s.locked_until <= p_now
-        AND NOT EXISTS (SELECT 1 FROM {schema}.activities AS q WHERE q.session_id = s.session_id)
-      ORDER BY s.session_id
-      FOR UPDATE SKIP LOCKED
-    )
-    RETURNING 1
-  )
-  SELECT count(*) FROM gone
+LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET jit = off
+SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  v_ids text[];
+BEGIN
+  v_ids := ARRAY (
+    SELECT s.session_id FROM {schema}.sessions AS s
+    WHERE s.locked_until <= p_now
+      AND NOT EXISTS (SELECT 1 FROM {schema}.activities AS q WHERE q.session_id = s.session_id OFFSET 0)
+    ORDER BY s.session_id
+    FOR UPDATE SKIP LOCKED
+  );
+  DELETE FROM {schema}.sessions WHERE session_id = ANY (v_ids);
+  RETURN QUERY SELECT cardinality(v_ids)::bigint;
+END
 $$;
 `;

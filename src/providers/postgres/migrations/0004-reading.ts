@@ -35,7 +35,7 @@ CREATE FUNCTION {schema}.instance_statuses(p_ids text[]) RETURNS TABLE (
   custom_status text, custom_status_version bigint, start_event text, start_item text
 )
 LANGUAGE plpgsql STABLE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
-SET search_path = pg_catalog, pg_temp AS $$
+SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
   v_strangers text[];
@@ -44,11 +44,14 @@ BEGIN
     SELECT i.instance_id, i.orchestration_name, i.orchestration_version, i.current_execution_id, x.status, x.output,
            i.custom_status, i.custom_status_version, NULL::text, NULL::text
     FROM {schema}.instances AS i
-    LEFT JOIN {schema}.executions AS x ON x.instance_id = i.instance_id AND x.execution_id = i.current_execution_id
+    LEFT JOIN LATERAL (
+      SELECT x.status, x.output FROM {schema}.executions AS x
+      WHERE x.instance_id = i.instance_id AND x.execution_id = i.current_execution_id OFFSET 0
+    ) AS x ON true
     WHERE i.instance_id = ANY (p_ids);
   v_strangers := ARRAY (
     SELECT asked.id FROM unnest(p_ids) AS asked (id)
-    WHERE NOT EXISTS (SELECT 1 FROM {schema}.instances AS i WHERE i.instance_id = asked.id)
+    WHERE NOT EXISTS (SELECT 1 FROM {schema}.instances AS i WHERE i.instance_id = asked.id OFFSET 0)
   );
   IF v_strangers = '{}' THEN RETURN; END IF;
   RETURN QUERY
@@ -67,7 +70,10 @@ BEGIN
       FROM unnest(v_strangers) AS asked (id)
       OFFSET 0 -- Each of them is looked up once.
     ) AS trace
-    LEFT JOIN {schema}.executions AS x ON x.instance_id = trace.id AND x.execution_id = trace.execution_id
+    LEFT JOIN LATERAL (
+      SELECT x.status, x.output FROM {schema}.executions AS x
+      WHERE x.instance_id = trace.id AND x.execution_id = trace.execution_id OFFSET 0
+    ) AS x ON true
     WHERE trace.start_event IS NOT NULL OR trace.start_item IS NOT NULL;
 END
 $$;

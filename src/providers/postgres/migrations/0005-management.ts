@@ -150,7 +150,7 @@ $$;
 CREATE FUNCTION {schema}.prune_executions(p_id text, p_keep bigint, p_ended_before bigint)
 RETURNS TABLE (executions_deleted bigint, events_deleted bigint)
 LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET jit = off
-SET search_path = pg_catalog, pg_temp AS $$
+SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   v_current bigint;
   v_over bigint[];
@@ -184,9 +184,9 @@ LANGUAGE sql STABLE AS $$
   SELECT i.instance_id FROM {schema}.instances AS i WHERE i.instance_id = ANY (p_ids)
   UNION
   SELECT m.instance_id
-  FROM {schema}.instances AS i
-  JOIN {schema}.messages AS m ON m.parent_instance_id = i.instance_id
-  WHERE i.instance_id = ANY (p_ids)
+  FROM {schema}.messages AS m
+  WHERE m.parent_instance_id = ANY (p_ids)
+    AND EXISTS (SELECT 1 FROM {schema}.instances AS i WHERE i.instance_id = m.parent_instance_id OFFSET 0)
 $$;
 
 -- Why these may not be deleted; no row: they may. What runs is named before who would be an orphan.
@@ -197,7 +197,10 @@ LANGUAGE sql STABLE AS $$
   FROM (
     (SELECT 'running' AS outcome, i.instance_id, NULL AS parent_instance_id, 1 AS rank
      FROM {schema}.instances AS i
-     JOIN {schema}.executions AS x ON x.instance_id = i.instance_id AND x.execution_id = i.current_execution_id
+     CROSS JOIN LATERAL (
+       SELECT x.status FROM {schema}.executions AS x
+       WHERE x.instance_id = i.instance_id AND x.execution_id = i.current_execution_id OFFSET 0
+     ) AS x
      WHERE NOT p_force AND i.instance_id = ANY (p_known) AND x.status NOT IN ('Completed', 'Failed')
      LIMIT 1)
     UNION ALL
@@ -217,16 +220,15 @@ CREATE FUNCTION {schema}.remove_instances(
   OUT instances_deleted bigint, OUT executions_deleted bigint, OUT events_deleted bigint, OUT queued_deleted bigint
 )
 LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET jit = off
-SET search_path = pg_catalog, pg_temp AS $$
+SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   v_activities bigint[];
   v_deleted bigint;
 BEGIN
-  v_activities := ARRAY (
-    SELECT a.id FROM {schema}.activities AS a WHERE a.instance_id = ANY (p_known) ORDER BY a.id FOR UPDATE -- S2
-  );
+  v_activities := ARRAY (SELECT a.id FROM {schema}.activities AS a WHERE a.instance_id = ANY (p_known)); -- T4
+  PERFORM 1 FROM {schema}.activities AS a WHERE a.id = ANY (v_activities) ORDER BY a.id FOR UPDATE; -- S2
   DELETE FROM {schema}.activities AS a WHERE a.id = ANY (v_activities);
-  queued_deleted := cardinality(v_activities);
+  GET DIAGNOSTICS queued_deleted = ROW_COUNT;
 
   DELETE FROM {schema}.messages AS m WHERE m.instance_id = ANY (p_known);
   GET DIAGNOSTICS v_deleted = ROW_COUNT;
@@ -237,8 +239,8 @@ BEGIN
   -- To those who have not begun, and whom nobody starts any more.
   DELETE FROM {schema}.messages AS m
   WHERE m.instance_id = ANY (p_targets)
-    AND NOT EXISTS (SELECT 1 FROM {schema}.instances AS i WHERE i.instance_id = m.instance_id)
-    AND NOT EXISTS (SELECT 1 FROM {schema}.messages AS s WHERE s.instance_id = m.instance_id AND s.kind = 'start');
+    AND NOT EXISTS (SELECT 1 FROM {schema}.instances AS i WHERE i.instance_id = m.instance_id OFFSET 0)
+    AND NOT EXISTS (SELECT 1 FROM {schema}.messages AS s WHERE s.instance_id = m.instance_id AND s.kind = 'start' OFFSET 0);
   GET DIAGNOSTICS v_deleted = ROW_COUNT;
   queued_deleted := queued_deleted + v_deleted;
 
@@ -265,7 +267,7 @@ CREATE FUNCTION {schema}.delete_instances(p_ids text[], p_force boolean, p_now b
   changed text[], ready bigint
 )
 LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET jit = off
-SET search_path = pg_catalog, pg_temp AS $$
+SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
   v_known text[];
@@ -300,15 +302,14 @@ BEGIN
     outcome := 'deleted';
     SELECT COALESCE(array_agg(m.id), '{}'), COALESCE(array_agg(DISTINCT m.instance_id), '{}') INTO v_starts, v_targets
     FROM {schema}.messages AS m
-    JOIN unnest(v_scope) AS locked (id) ON locked.id = m.instance_id -- X7
-    WHERE m.parent_instance_id = ANY (v_known);
+    WHERE m.parent_instance_id = ANY (v_known) AND m.instance_id = ANY (v_scope); -- X7
     SELECT removed.instances_deleted, removed.executions_deleted, removed.events_deleted, removed.queued_deleted
     INTO instances_deleted, executions_deleted, events_deleted, queued_deleted
     FROM {schema}.remove_instances(v_known, v_starts, v_targets) AS removed;
     -- X4: what else was in the batch of a lock that is gone keeps its attempts; what came later was never handed out.
     UPDATE {schema}.schedule AS s SET attempts = 0
     WHERE s.instance_id = ANY (v_targets) AND s.attempts > 0 AND s.batch IS NOT NULL
-      AND NOT EXISTS (SELECT 1 FROM {schema}.messages AS m WHERE m.id = ANY (s.batch));
+      AND NOT EXISTS (SELECT 1 FROM {schema}.messages AS m WHERE m.id = ANY (s.batch) OFFSET 0);
     changed := ARRAY (SELECT unnest(v_known) UNION SELECT unnest(v_targets));
     PERFORM {schema}.release_schedule(changed, false);
   END IF;
@@ -316,8 +317,10 @@ BEGIN
   -- What was made only to be locked.
   DELETE FROM {schema}.schedule AS s
   WHERE s.instance_id = ANY (v_scope) AND s.locked_until IS NULL
-    AND NOT EXISTS (SELECT 1 FROM {schema}.messages AS m WHERE m.instance_id = s.instance_id);
-  ready := (SELECT count(*) FROM {schema}.schedule AS s WHERE s.instance_id = ANY (v_scope) AND s.ready_at <= p_now);
+    AND NOT EXISTS (SELECT 1 FROM {schema}.messages AS m WHERE m.instance_id = s.instance_id OFFSET 0);
+  ready := (
+    SELECT count(*) FILTER (WHERE s.ready_at <= p_now) FROM {schema}.schedule AS s WHERE s.instance_id = ANY (v_scope)
+  );
   RETURN NEXT;
 END
 $$;
