@@ -4,7 +4,7 @@
 import pg from "pg";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { type Clock, systemClock, type Timer } from "../../src/clock.js";
-import { act, NAMED, raised, start, started, timer, turn } from "../../src/provider-tests/builders.js";
+import { act, done, NAMED, raised, start, started, timer, turn } from "../../src/provider-tests/builders.js";
 import { channelOf } from "../../src/providers/postgres/news.js";
 import type { PostgresProvider } from "../../src/providers/postgres/postgres-provider.js";
 import { OwnDatabase } from "./postgres-rivals.js";
@@ -224,6 +224,41 @@ describe.skipIf(URL === undefined)("a fetch of activities", () => {
 
     expect((await provider.fetchWorkItem(LOCK))?.item).toEqual(act("x", 2));
     await rival.rollback();
+  });
+});
+
+describe.skipIf(URL === undefined)("an activity", () => {
+  test("that somebody else takes over while its outcome is on the way is no longer its worker's", async () => {
+    const database = await OwnDatabase.open(URL!);
+    const provider = await database.provider();
+    await provider.enqueueForWorker(act("x", 2));
+    const work = await provider.fetchWorkItem(LOCK);
+    const rival = await database.rival();
+    await rival.query("UPDATE {schema}.activities SET lock_token = 'other', attempts = 2");
+
+    const acked = provider.ackWorkItem(work!.lockToken, done("x", 2));
+    acked.catch(() => {});
+    await database.untilBlockedBy(rival);
+    await rival.commit();
+
+    await expect(acked).rejects.toMatchObject({ kind: "lock-lost" });
+    expect(await database.query("SELECT 1 FROM {schema}.messages")).toEqual([]);
+    expect(await database.query("SELECT lock_token FROM {schema}.activities")).toEqual([{ lock_token: "other" }]);
+  });
+
+  test("of a session is left to whoever was faster to take the session", async () => {
+    const database = await OwnDatabase.open(URL!);
+    const provider = await database.provider();
+    await provider.enqueueForWorker(act("x", 2, { sessionId: "s" }));
+    const rival = await database.rival();
+    await rival.query("INSERT INTO {schema}.sessions VALUES ('s', 'rival', $1, 0)", [Number.MAX_SAFE_INTEGER]);
+
+    const fetched = provider.fetchWorkItem({ ...POLL, session: { ownerId: "o", lockTimeoutMs: 60_000 } });
+    await database.untilBlockedBy(rival);
+    await rival.commit();
+    await provider.enqueueForWorker(act("x", 3));
+
+    expect((await fetched)?.item).toEqual(act("x", 3));
   });
 });
 

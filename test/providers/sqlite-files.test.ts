@@ -601,7 +601,8 @@ describe("a provider that nobody waits for", () => {
     expect(clock.pendingTimers).toBe(1);
 
     await clock.advance(100);
-    expect((await found)?.item.instance).toBe("a");
+    expect(await found).toBeNull();
+    expect((await fetchTurn(here))?.item.instance).toBe("a"); // Whoever asks looks.
   });
 });
 

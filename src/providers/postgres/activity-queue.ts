@@ -12,9 +12,10 @@ import { checkCompletion, checkWorkerItem } from "../../provider/kit/refusals.js
 import { toColumn } from "../../provider/kit/text-column.js";
 import { fetchesToWake } from "../../provider/kit/worker-wake.js";
 import type { AbandonOptions, ExecutionState, FetchWorkOptions, LockedWorkItem } from "../../provider/provider.js";
-import { type Claimed, type Look, lookUntilSure } from "./look.js";
+import { type Abandoning, abandonRows, outcomes, type Renewing, renewRows } from "./lock-calls.js";
+import { type Claimed, groupedBy, type Look, lookUntilSure } from "./look.js";
 import type { Store } from "./store.js";
-import { noteMessage, outcomes } from "./turn-queue.js";
+import { noteMessage } from "./turn-queue.js";
 import { activityRow, messageRow, timeIn, wantedTags } from "./work-rows.js";
 
 const enqueueActivities = `SELECT {schema}.enqueue_activities($1, $2)`;
@@ -38,16 +39,6 @@ interface Part {
 interface Acking {
   readonly lockToken: string;
   readonly completion: OrchestratorItem | null;
-}
-
-interface Abandoning {
-  readonly lockToken: string;
-  readonly options: AbandonOptions;
-}
-
-interface Renewing {
-  readonly lockToken: string;
-  readonly extendForMs: number;
 }
 
 /** What one statement has claimed. */
@@ -155,7 +146,7 @@ export class ActivityQueue {
 
   async #fetch(calls: readonly FetchWorkOptions[], isWaiting: boolean): Promise<readonly Outcome<WorkLook>[]> {
     const results: Outcome<WorkLook>[] = [];
-    for (const indexes of byWish(calls)) {
+    for (const indexes of groupedBy(calls, wishOf)) {
       const group = indexes.map((index) => calls[index] as FetchWorkOptions);
       const ofGroup = await this.#fetchGroup(group, isWaiting);
       for (const [at, index] of indexes.entries()) results[index] = ofGroup[at] as Outcome<WorkLook>;
@@ -245,10 +236,7 @@ export class ActivityQueue {
 
   async #abandon(calls: readonly Abandoning[]): Promise<readonly Outcome<void>[]> {
     const now = this.#store.clock.now();
-    const rows = calls.map(({ lockToken, options: { delayMs = 0, ignoreAttempt = false } }, call) => {
-      const until = delayMs > 0 ? timeIn(now, delayMs) : null;
-      return { call, token: lockToken, until, taken_back: ignoreAttempt ? 1 : 0 };
-    });
+    const rows = abandonRows(calls, now);
     const abandoned = await this.#store.write<{ readonly call: number }>("abandonWorkItem", abandonActivities, [
       JSON.stringify(rows),
     ]);
@@ -265,11 +253,7 @@ export class ActivityQueue {
   async #renew(calls: readonly Renewing[]): Promise<readonly Outcome<ExecutionState>[]> {
     const operation = "renewWorkItemLock";
     const now = this.#store.clock.now();
-    const rows = calls.map(({ lockToken, extendForMs }, call) => ({
-      call,
-      token: lockToken,
-      until: timeIn(now, extendForMs),
-    }));
+    const rows = renewRows(calls, now);
     const renewed = await this.#store.query<{ readonly call: number; readonly is_over: boolean }>(
       operation,
       renewActivities,
@@ -283,15 +267,9 @@ function stateOf(isOver: boolean): ExecutionState {
   return isOver ? "terminated" : "running";
 }
 
-function byWish(calls: readonly FetchWorkOptions[]): Iterable<readonly number[]> {
-  const groups = new Map<string, number[]>();
-  for (const [index, { lockTimeoutMs, tagFilter, session }] of calls.entries()) {
-    const key = JSON.stringify([lockTimeoutMs, tagFilter ?? null, session?.lockTimeoutMs ?? null]);
-    const group = groups.get(key);
-    if (group === undefined) groups.set(key, [index]);
-    else group.push(index);
-  }
-  return groups.values();
+/** Who shares a claim (A1). */
+function wishOf({ lockTimeoutMs, tagFilter, session }: FetchWorkOptions): object {
+  return [lockTimeoutMs, tagFilter ?? null, session?.lockTimeoutMs ?? null];
 }
 
 function decodeActivity(text: string): ActivityExecute | Error {

@@ -44,3 +44,15 @@ export async function lookUntilSure<T>(
   }
   return { found: null, nextAt: clock.now() + LOOK_AGAIN_MS };
 }
+
+/** The places of fetches that want the same, and so can share a claim. */
+export function groupedBy<T>(calls: readonly T[], wishOf: (call: T) => object): Iterable<readonly number[]> {
+  const groups = new Map<string, number[]>();
+  for (const [index, call] of calls.entries()) {
+    const key = JSON.stringify(wishOf(call));
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, [index]);
+    else group.push(index);
+  }
+  return groups.values();
+}

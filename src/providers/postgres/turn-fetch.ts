@@ -23,7 +23,7 @@ import type {
   OrchestrationItem,
   SemVerRange,
 } from "../../provider/provider.js";
-import { type Claimed, type Look, lookUntilSure } from "./look.js";
+import { type Claimed, groupedBy, type Look, lookUntilSure } from "./look.js";
 import type { Store } from "./store.js";
 import { timeIn } from "./work-rows.js";
 
@@ -101,7 +101,7 @@ export class TurnFetch {
 
   async #run(calls: readonly FetchOrchestrationOptions[], isWaiting: boolean): Promise<readonly Outcome<TurnLook>[]> {
     const outcomes: Outcome<TurnLook>[] = [];
-    for (const indexes of byWish(calls)) {
+    for (const indexes of groupedBy(calls, wishOf)) {
       const group = indexes.map((index) => calls[index] as FetchOrchestrationOptions);
       const ofGroup = await this.#runGroup(group, isWaiting);
       for (const [at, index] of indexes.entries()) outcomes[index] = ofGroup[at] as Outcome<TurnLook>;
@@ -221,17 +221,6 @@ export class TurnFetch {
 
 export function droppedMessages(instance: string, count: number): string {
   return `Dropped ${count} queue message(s) to instance '${fromColumn(instance)}', which nobody has started.`;
-}
-
-function byWish(calls: readonly FetchOrchestrationOptions[]): Iterable<readonly number[]> {
-  const groups = new Map<string, number[]>();
-  for (const [index, call] of calls.entries()) {
-    const key = JSON.stringify(wishOf(call));
-    const group = groups.get(key);
-    if (group === undefined) groups.set(key, [index]);
-    else group.push(index);
-  }
-  return groups.values();
 }
 
 function wishOf({ lockTimeoutMs, capability, warm }: FetchOrchestrationOptions): Wish {

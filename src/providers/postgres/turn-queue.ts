@@ -11,19 +11,14 @@ import type { OrchestratorItem } from "../../history/work-item.js";
 import { isStartLike, targetInstance } from "../../history/work-item.js";
 import { Batcher, type Outcome } from "../../provider/kit/batcher.js";
 import { Effects } from "../../provider/kit/effects.js";
-import {
-  checkEventIds,
-  checkOrchestratorItem,
-  checkWorkerItem,
-  eventTaken,
-  lockLost,
-} from "../../provider/kit/refusals.js";
+import { checkEventIds, checkOrchestratorItem, checkWorkerItem, eventTaken } from "../../provider/kit/refusals.js";
 import { fromColumn, toColumn } from "../../provider/kit/text-column.js";
 import { fetchesToWake } from "../../provider/kit/worker-wake.js";
 import type { AbandonOptions, EnqueueOptions, EnqueueOutcome, TurnCommit } from "../../provider/provider.js";
+import { type Abandoning, abandonRows, outcomes, type Renewing, renewRows } from "./lock-calls.js";
 import type { Store } from "./store.js";
 import { type TurnCall, turnRows } from "./turn-rows.js";
-import { messageRow, timeIn } from "./work-rows.js";
+import { messageRow } from "./work-rows.js";
 
 const enqueueMessages = `SELECT * FROM {schema}.enqueue_messages($1)`;
 const ackTurns = `SELECT * FROM {schema}.ack_turns($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`;
@@ -34,16 +29,6 @@ const appendEvents = `SELECT * FROM {schema}.append_events($1, $2, $3, $4)`;
 interface Sending {
   readonly item: OrchestratorItem;
   readonly options: EnqueueOptions;
-}
-
-interface Abandoning {
-  readonly lockToken: string;
-  readonly options: AbandonOptions;
-}
-
-interface Renewing {
-  readonly lockToken: string;
-  readonly extendForMs: number;
 }
 
 interface TurnRow {
@@ -165,10 +150,7 @@ export class TurnQueue {
 
   async #abandon(calls: readonly Abandoning[]): Promise<readonly Outcome<void>[]> {
     const now = this.#store.clock.now();
-    const rows = calls.map(({ lockToken, options: { delayMs = 0, ignoreAttempt = false } }, call) => {
-      const until = delayMs > 0 ? timeIn(now, delayMs) : null;
-      return { call, token: lockToken, until, taken_back: ignoreAttempt ? 1 : 0 };
-    });
+    const rows = abandonRows(calls, now);
     const operation = "abandonOrchestrationItem";
     const abandoned = await this.#store.write<TurnRow>(operation, abandonTurns, [JSON.stringify(rows)]);
     const effects = new Effects();
@@ -180,28 +162,13 @@ export class TurnQueue {
   async #renew(calls: readonly Renewing[]): Promise<readonly Outcome<void>[]> {
     const operation = "renewOrchestrationItemLock";
     const now = this.#store.clock.now();
-    const rows = calls.map(({ lockToken, extendForMs }, call) => ({
-      call,
-      token: lockToken,
-      until: timeIn(now, extendForMs),
-    }));
+    const rows = renewRows(calls, now);
     const renewed = await this.#store.query<{ readonly call: number }>(operation, renewTurns, [
       now,
       JSON.stringify(rows),
     ]);
     return outcomes(operation, calls, new Map(renewed.map(({ call }) => [call, undefined])));
   }
-}
-
-/** Of calls that need a live lock: whoever is not among those that were answered had none. */
-export function outcomes<R>(
-  operation: string,
-  calls: readonly { readonly lockToken: string }[],
-  answered: ReadonlyMap<number, R>,
-): readonly Outcome<R>[] {
-  return calls.map(({ lockToken }, call) =>
-    answered.has(call) ? { value: answered.get(call) as R } : { error: lockLost(operation, lockToken) },
-  );
 }
 
 export function noteMessage(effects: Effects, item: OrchestratorItem, visibleAt: number, now: number): void {

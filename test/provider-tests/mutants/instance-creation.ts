@@ -52,9 +52,7 @@ export const INSTANCE_CREATION: readonly Mutant[] = [
     category: "instance_creation",
     caughtBy: "null_version_handling",
     store: "sqlite",
-    patches: [
-      { file: "start-identity.ts", find: "version: version ?? UNKNOWN", replace: `version: version ?? ""` },
-    ],
+    patches: [{ file: "start-identity.ts", find: "version: version ?? UNKNOWN", replace: `version: version ?? ""` }],
   },
   {
     name: "a turn cannot rename its instance",

@@ -290,7 +290,11 @@ BEGIN
     RETURN QUERY
       SELECT 'next', 0, 0::bigint, NULL::text, NULL::text, NULL::text, NULL::text, NULL::text,
              LEAST(
-               (SELECT min(s.place) FROM {schema}.schedule AS s WHERE s.place > p_now AND s.ready_at IS NOT NULL),
+               (
+                 SELECT s.place FROM {schema}.schedule AS s
+                 WHERE s.place > p_now AND s.ready_at IS NOT NULL
+                 ORDER BY s.place LIMIT 1
+               ),
                (SELECT min(s.ready_at) FROM {schema}.schedule AS s WHERE s.place <= p_now AND s.ready_at > p_now)
              );
   END IF;

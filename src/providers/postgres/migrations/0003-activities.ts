@@ -19,9 +19,10 @@ $$;
 CREATE FUNCTION {schema}.queued_tags() RETURNS text[]
 LANGUAGE sql STABLE AS $$
   WITH RECURSIVE queued (tag) AS (
-    SELECT min(a.tag) FROM {schema}.activities AS a
+    (SELECT a.tag FROM {schema}.activities AS a ORDER BY a.tag LIMIT 1)
     UNION ALL
-    SELECT (SELECT min(a.tag) FROM {schema}.activities AS a WHERE a.tag > queued.tag) FROM queued WHERE queued.tag IS NOT NULL
+    SELECT (SELECT a.tag FROM {schema}.activities AS a WHERE a.tag > queued.tag ORDER BY a.tag LIMIT 1)
+    FROM queued WHERE queued.tag IS NOT NULL
   )
   SELECT COALESCE(pg_catalog.array_agg(queued.tag), '{}') FROM queued WHERE queued.tag IS NOT NULL
 $$;
@@ -129,7 +130,11 @@ BEGIN
             ORDER BY q.ready_at LIMIT 1
           ) AS soonest
         ),
-        (SELECT min(s.locked_until) FROM {schema}.sessions AS s WHERE v_owners <> '{}' AND s.locked_until > p_now)
+        (
+          SELECT s.locked_until FROM {schema}.sessions AS s
+          WHERE v_owners <> '{}' AND s.locked_until > p_now
+          ORDER BY s.locked_until LIMIT 1
+        )
       ), false;
   END IF;
   RETURN QUERY
@@ -442,9 +447,10 @@ SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan SET search_
 DECLARE
   v_ids text[];
 BEGIN
+  v_ids := ARRAY (SELECT s.session_id FROM {schema}.sessions AS s WHERE s.locked_until <= p_now); -- T4
   v_ids := ARRAY (
     SELECT s.session_id FROM {schema}.sessions AS s
-    WHERE s.locked_until <= p_now
+    WHERE s.session_id = ANY (v_ids) AND s.locked_until + 0 <= p_now
       AND NOT EXISTS (SELECT 1 FROM {schema}.activities AS q WHERE q.session_id = s.session_id OFFSET 0)
     ORDER BY s.session_id
     FOR UPDATE SKIP LOCKED

@@ -184,9 +184,11 @@ LANGUAGE sql STABLE AS $$
   SELECT i.instance_id FROM {schema}.instances AS i WHERE i.instance_id = ANY (p_ids)
   UNION
   SELECT m.instance_id
-  FROM {schema}.messages AS m
-  WHERE m.parent_instance_id = ANY (p_ids)
-    AND EXISTS (SELECT 1 FROM {schema}.instances AS i WHERE i.instance_id = m.parent_instance_id OFFSET 0)
+  FROM (
+    SELECT s.instance_id, s.parent_instance_id FROM {schema}.messages AS s
+    WHERE s.parent_instance_id = ANY (p_ids) OFFSET 0 -- T2
+  ) AS m
+  WHERE EXISTS (SELECT 1 FROM {schema}.instances AS i WHERE i.instance_id = m.parent_instance_id OFFSET 0)
 $$;
 
 -- Why these may not be deleted; no row: they may. What runs is named before who would be an orphan.
@@ -205,9 +207,11 @@ LANGUAGE sql STABLE AS $$
      LIMIT 1)
     UNION ALL
     (SELECT 'orphans', child.instance_id, child.parent_instance_id, 2
-     FROM {schema}.instances AS child
-     WHERE child.parent_instance_id = ANY (p_known)
-       AND NOT EXISTS (SELECT 1 FROM pg_catalog.unnest(p_known) AS known (id) WHERE known.id = child.instance_id)
+     FROM (
+       SELECT i.instance_id, i.parent_instance_id FROM {schema}.instances AS i
+       WHERE i.parent_instance_id = ANY (p_known) OFFSET 0
+     ) AS child
+     WHERE NOT EXISTS (SELECT 1 FROM pg_catalog.unnest(p_known) AS known (id) WHERE known.id = child.instance_id)
      LIMIT 1)
   ) AS refusal
   ORDER BY refusal.rank LIMIT 1
