@@ -10,6 +10,8 @@ import { VirtualClock } from "../../src/testing/virtual-clock.js";
 
 const URL = process.env.DUROXIDE_TEST_PG_URL ?? "";
 const BYSTANDERS = 2_000;
+/** Who takes a session on looks through those that others have. */
+const SESSIONS = 20;
 const FAR = 9_000_000_000_000;
 const LOCK_MS = 5_000;
 
@@ -29,7 +31,7 @@ const addBystanders = `
     (instance_id, execution_id, activity_id, tag, session_id, ready_at, lock_token, enqueued_at, work_item)
     SELECT 'other-' || g, 1, g, '', 'other-' || g, ${FAR}, 'work-' || g, 1, '{}' FROM generate_series(1, ${BYSTANDERS}) AS g;
   INSERT INTO {schema}.sessions (session_id, owner_id, locked_until, last_activity_at)
-    SELECT 'other-' || g, 'somebody', ${FAR}, 1 FROM generate_series(1, ${BYSTANDERS}) AS g;
+    SELECT 'other-' || g, 'somebody', ${FAR}, 1 FROM generate_series(1, ${SESSIONS}) AS g;
   INSERT INTO {schema}.kv_store (instance_id, key, value, last_updated_at)
     SELECT 'other-' || g, 'key', 'value', 1 FROM generate_series(1, ${BYSTANDERS}) AS g;
 `;

@@ -65,9 +65,10 @@ BEGIN
         SELECT q.id, q.ready_at
         FROM {schema}.activities AS q
         WHERE q.tag = wanted.tag AND q.ready_at <= p_now
-          AND (q.session_id IS NULL OR (v_owners <> '{}' AND q.session_id <> ALL (v_closed) AND NOT EXISTS (
-            SELECT 1 FROM {schema}.sessions AS s
-            WHERE s.session_id = q.session_id AND s.owner_id <> ALL (v_owners) AND s.locked_until + 0 > p_now
+          -- Not one by one: a few sessions may have much in the queue. They are gathered once, when the first is met.
+          AND (q.session_id IS NULL OR (v_owners <> '{}' AND q.session_id <> ALL (v_closed) AND q.session_id NOT IN (
+            SELECT s.session_id FROM {schema}.sessions AS s
+            WHERE s.locked_until > p_now AND s.owner_id <> ALL (v_owners)
           )))
           AND q.id <> ALL (v_tried)
         ORDER BY q.ready_at, q.id + 0
