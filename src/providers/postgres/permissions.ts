@@ -46,7 +46,9 @@ const selectState = `
          ) AS "mayUseTables",
          NOT EXISTS (
            SELECT 1 FROM pg_catalog.pg_class AS c
-           WHERE c.relnamespace = n.oid AND c.relname = ANY ($4::text[]) AND NOT has_sequence_privilege(c.oid, 'USAGE')
+           WHERE c.relnamespace = n.oid AND c.relname = ANY ($4::text[])
+             -- It raises for what is no sequence, and conditions have no order.
+             AND CASE WHEN c.relkind = 'S' THEN NOT has_sequence_privilege(c.oid, 'USAGE') ELSE false END
          ) AS "mayUseSequences",
          NOT EXISTS (
            SELECT 1 FROM pg_catalog.pg_proc AS p
