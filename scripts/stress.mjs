@@ -14,8 +14,8 @@ const STORES = {
   async postgres() {
     const opened = await openPostgres({ durable: true });
     if (opened.kind !== "missing") return postgresStore(opened.url);
-    process.stdout.write(`Stress of postgres skipped: ${opened.reason}.\n`);
-    process.exit(0);
+    process.stdout.write(`Stress of postgres is not possible: ${opened.reason}.\n`);
+    process.exit(1);
   },
 };
 

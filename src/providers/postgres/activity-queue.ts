@@ -12,6 +12,7 @@ import { checkCompletion, checkWorkerItem } from "../../provider/kit/refusals.js
 import { toColumn } from "../../provider/kit/text-column.js";
 import { fetchesToWake } from "../../provider/kit/worker-wake.js";
 import type { AbandonOptions, ExecutionState, FetchWorkOptions, LockedWorkItem } from "../../provider/provider.js";
+import { isAnswered } from "./driver-errors.js";
 import { type Abandoning, abandonRows, outcomes, type Renewing, renewRows } from "./lock-calls.js";
 import { type Claimed, groupedBy, type Look, lookUntilSure } from "./look.js";
 import type { Store } from "./store.js";
@@ -71,18 +72,27 @@ export class ActivityQueue {
 
   constructor(store: Store) {
     this.#store = store;
-    this.#sending = new Batcher({ run: (calls) => this.#send(calls) });
-    this.#looking = new Batcher({ run: (calls) => this.#fetch(calls, false) });
-    this.#waiting = new Batcher({ run: (calls) => this.#fetch(calls, true) });
+    this.#sending = new Batcher({ runsSingly: isAnswered, run: (calls) => this.#send(calls) });
+    this.#looking = new Batcher({ runsSingly: isAnswered, run: (calls) => this.#fetch(calls, false) });
+    this.#waiting = new Batcher({ runsSingly: isAnswered, run: (calls) => this.#fetch(calls, true) });
     const byToken = { maxInFlight: IN_FLIGHT, keyOf: (call: { readonly lockToken: string }) => call.lockToken };
     this.#acking = new Batcher<Acking, void>({
+      runsSingly: isAnswered,
       run: (calls) => this.#ack(calls),
       ...byToken,
       maxBytes: MOST_BYTES,
       sizeOf: ({ completion }) => (completion?.type === "ActivityCompleted" ? completion.result.length : 1_000),
     });
-    this.#abandoning = new Batcher<Abandoning, void>({ run: (calls) => this.#abandon(calls), ...byToken });
-    this.#renewing = new Batcher<Renewing, ExecutionState>({ run: (calls) => this.#renew(calls), ...byToken });
+    this.#abandoning = new Batcher<Abandoning, void>({
+      runsSingly: isAnswered,
+      run: (calls) => this.#abandon(calls),
+      ...byToken,
+    });
+    this.#renewing = new Batcher<Renewing, ExecutionState>({
+      runsSingly: isAnswered,
+      run: (calls) => this.#renew(calls),
+      ...byToken,
+    });
   }
 
   async enqueue(item: ActivityExecute): Promise<void> {

@@ -49,6 +49,8 @@ const NOT_SENT = [
   "Client was closed and is not queryable",
 ];
 
+const READ_ONLY = "25006";
+
 /** The five characters by which the server tells what is wrong; of an error of ours, those of its cause. Null: none. */
 export function sqlStateOf(error: unknown): string | null {
   const { code, severity } = fieldsOf(rawOf(error));
@@ -56,9 +58,18 @@ export function sqlStateOf(error: unknown): string | null {
   return typeof severity === "string" && typeof code === "string" && /^[\dA-Z]{5}$/.test(code) ? code : null;
 }
 
-/** Whether the connection is over, or in a state that nobody knows. A server that speaks no English is not trusted. */
+/**
+ * Whether the connection is over, or in a state that nobody knows, or leads to where nothing can be written any more: another
+ * one may lead to the new primary. A server that speaks no English is not trusted.
+ */
 export function isFatal(error: unknown): boolean {
-  return sqlStateOf(error) === null || fieldsOf(error).severity !== "ERROR";
+  const state = sqlStateOf(error);
+  return state === null || state === READ_ONLY || fieldsOf(error).severity !== "ERROR";
+}
+
+/** Whether it was the server that refused: then the statement was undone for certain. */
+export function isAnswered(error: unknown): boolean {
+  return !(error instanceof ProviderError) || (!error.retryable && sqlStateOf(error) !== null);
 }
 
 /** Whether other transactions were in the way, and this one was undone: it may go well the next time. */
@@ -189,12 +200,13 @@ function describeClass(group: string, state: string, { label, schema }: ErrorCon
 }
 
 function loginRefused(error: unknown, { label, user, isPasswordAsked }: ErrorContext): Described {
+  if (messageOf(error).includes("no encryption")) {
+    const advice = "Add sslmode=require to the URL, or ssl: true to the connection";
+    return invalid(`${label} takes no unencrypted connections of user '${user}'. ${advice}`);
+  }
   if (isPasswordAsked) {
     // A token may have expired, or been revoked, just now: the next connection asks for another one.
     return transient(`${label} refused user '${user}' with what the password function answered`);
-  }
-  if (messageOf(error).includes("no encryption")) {
-    return invalid(`${label} takes no unencrypted connections of user '${user}'. Add sslmode=require to the URL`);
   }
   return invalid(`${label} refused user '${user}'. Check the name, the password, and the server's pg_hba.conf`);
 }

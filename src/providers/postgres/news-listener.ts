@@ -54,7 +54,7 @@ export class NewsListener {
   #pause: Timer | null = null;
   #pauseUntil = Number.NEGATIVE_INFINITY;
   #failures = 0;
-  #warnedOf: Trouble | null = null;
+  readonly #warnedOf = new Set<Trouble>();
 
   constructor(options: NewsListenerOptions) {
     this.#options = options;
@@ -156,7 +156,7 @@ export class NewsListener {
     this.#isHearing = false;
     if (this.#options.settings.clock.now() - this.#stoodSince >= A_WHILE_MS) {
       this.#failures = 0; // H4
-      this.#warnedOf = null;
+      this.#warnedOf.clear();
     }
     this.#failed(error);
     this.#openWhenDue();
@@ -180,8 +180,8 @@ export class NewsListener {
   }
 
   #warnOnce(trouble: Trouble, error: unknown): void {
-    if (this.#warnedOf === trouble) return;
-    this.#warnedOf = trouble;
+    if (this.#warnedOf.has(trouble)) return;
+    this.#warnedOf.add(trouble);
     const { onWarning, pollIntervalMs } = this.#options.settings;
     try {
       onWarning(trouble === "lost" ? lostWarning(error, pollIntervalMs) : undeliveredWarning(pollIntervalMs));

@@ -2,8 +2,8 @@
 //
 //   S1. The first news goes at once, together with all that is told in the same turn of the event loop. What is told
 //       while it is on its way goes together, a few milliseconds after it. Nothing is ever sent in two at a time.
-//   S2. Telling never throws and never waits. News that could not be sent goes with the next: whoever listens has most
-//       likely lost the connection as well, and looks when it is back.
+//   S2. Telling never throws and never waits. News that could not be sent goes with the next. Whoever listens has most likely
+//       lost the connection as well, and looks when it is back; else it looks when its long poll ends.
 //   S3. Closing sends what was told: a program that starts an orchestration and ends is heard at once.
 
 import { type Clock, sleep } from "../../clock.js";

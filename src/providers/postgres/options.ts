@@ -64,7 +64,7 @@ export interface PostgresOptions {
   readonly clock?: Clock;
   /** Where lock tokens come from. @default random UUIDs */
   readonly newId?: () => string;
-  /** Told what was dropped or set aside. @default nobody is */
+  /** Told what was dropped or set aside, of a lost or useless listening connection, and of a clock that is off. @default nobody is */
   readonly onWarning?: (message: string) => void;
 }
 

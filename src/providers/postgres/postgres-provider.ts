@@ -1,7 +1,7 @@
 // providers/postgres/postgres-provider.ts — the contract on PostgreSQL, for fleets of processes that share a schema.
 //
-// Every method is one call of a function in the schema; calls of one kind that are pending at one moment are one call for
-// all of them. Here is what surrounds them: waiting for work, and telling those who wait. Why the rules of the contract hold:
+// Every method is one call of a function in the schema. Messages, turns, activities and statuses that are pending at one moment
+// are one call for all of them, and so are fetches that want the same. Here is what surrounds them: waiting for work, and telling those who wait. Why the rules of the contract hold:
 //
 //   P1. A function is one statement, and so one transaction.
 //   P2. The time is handed in by the application, read once for each batch.

@@ -15,6 +15,7 @@ import { checkEventIds, checkOrchestratorItem, checkWorkerItem, eventTaken } fro
 import { fromColumn, toColumn } from "../../provider/kit/text-column.js";
 import { fetchesToWake } from "../../provider/kit/worker-wake.js";
 import type { AbandonOptions, EnqueueOptions, EnqueueOutcome, TurnCommit } from "../../provider/provider.js";
+import { isAnswered } from "./driver-errors.js";
 import { type Abandoning, abandonRows, outcomes, type Renewing, renewRows } from "./lock-calls.js";
 import type { Store } from "./store.js";
 import { type TurnCall, turnRows } from "./turn-rows.js";
@@ -53,6 +54,7 @@ export class TurnQueue {
   constructor(store: Store) {
     this.#store = store;
     this.#sending = new Batcher({
+      runsSingly: isAnswered,
       run: (calls) => this.#send(calls),
       maxInFlight: 1, // T1
       maxBytes: MOST_BYTES,
@@ -60,6 +62,7 @@ export class TurnQueue {
       keyOf: ({ item }) => (isStartLike(item) ? item.instance : null),
     });
     this.#acking = new Batcher({
+      runsSingly: isAnswered,
       run: (calls) => this.#ack(calls),
       maxInFlight: IN_FLIGHT,
       maxBytes: MOST_BYTES,
@@ -67,8 +70,16 @@ export class TurnQueue {
       keyOf: ({ lockToken }) => lockToken,
     });
     const byToken = { maxInFlight: IN_FLIGHT, keyOf: (call: { readonly lockToken: string }) => call.lockToken };
-    this.#abandoning = new Batcher<Abandoning, void>({ run: (calls) => this.#abandon(calls), ...byToken });
-    this.#renewing = new Batcher<Renewing, void>({ run: (calls) => this.#renew(calls), ...byToken });
+    this.#abandoning = new Batcher<Abandoning, void>({
+      runsSingly: isAnswered,
+      run: (calls) => this.#abandon(calls),
+      ...byToken,
+    });
+    this.#renewing = new Batcher<Renewing, void>({
+      runsSingly: isAnswered,
+      run: (calls) => this.#renew(calls),
+      ...byToken,
+    });
   }
 
   async enqueue(item: OrchestratorItem, options: EnqueueOptions): Promise<EnqueueOutcome> {

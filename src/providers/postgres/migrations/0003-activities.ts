@@ -1,6 +1,6 @@
 // providers/postgres/migrations/0003-activities.ts — activities and sessions: how they are queued, claimed, done and kept.
 //
-// As in `0002-turns.ts`: many calls at once, an answer for each, always by index (T1 to T4).
+// As in `0002-turns.ts`: many calls at once, an answer for each, always by index (T1 to T5).
 
 export const activities = `
 -- p_activities: [{ n, instance, execution, id, tag, session, item }], in the order of n.
@@ -79,7 +79,11 @@ BEGIN
     );
     EXIT WHEN v_found = '{}';
     IF p_waits AND v_tried = '{}' THEN
-      PERFORM 1 FROM {schema}.activities AS q WHERE q.id = v_found[1] FOR UPDATE; -- S2: it holds nothing yet.
+      BEGIN
+        PERFORM 1 FROM {schema}.activities AS q WHERE q.id = v_found[1] FOR UPDATE; -- S2: it holds nothing yet.
+      EXCEPTION WHEN lock_not_available THEN
+        NULL; -- S5: others may have it for long. It is passed over.
+      END;
     END IF;
     v_tried := v_tried || v_found;
 
