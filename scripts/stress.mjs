@@ -4,8 +4,17 @@
 import { parseArgs } from "node:util";
 import { systemClock } from "duroxide-ts/provider";
 import { formatStressReport, runStressSuite, STRESS_CONFIGURATIONS } from "duroxide-ts/provider-tests";
-import { memoryStore, postgresStore, sqliteFileStore, sqliteMemoryStore } from "../dist/provider-tests/own-stores.js";
+import {
+  memoryStore,
+  postgresStore,
+  sqliteFileStore,
+  sqliteMemoryStore,
+  TestSchemas,
+} from "../dist/provider-tests/own-stores.js";
 import { openPostgres } from "./postgres-server.mjs";
+
+/** What is left behind on a server that others use, too. */
+let schemas = null;
 
 const STORES = {
   memory: () => memoryStore,
@@ -13,7 +22,10 @@ const STORES = {
   "sqlite-file": () => sqliteFileStore(),
   async postgres() {
     const opened = await openPostgres({ durable: true });
-    if (opened.kind !== "missing") return postgresStore(opened.url);
+    if (opened.kind !== "missing") {
+      schemas = new TestSchemas(opened.url);
+      return postgresStore(opened.url, {}, schemas);
+    }
     process.stdout.write(`Stress of postgres is not possible: ${opened.reason}.\n`);
     process.exit(1);
   },
@@ -44,6 +56,7 @@ const report = await runStressSuite(runs, ({ store, configuration, durationMs: m
 );
 process.stdout.write(`\n${formatStressReport(report)}\n`);
 process.exitCode = report.isPassed ? 0 : 1;
+await schemas?.remove();
 
 function readArguments() {
   try {

@@ -2,15 +2,21 @@
 // PostgreSQL is the server that DUROXIDE_PG_URL names, or one that is started for the purpose.
 
 import { formatReport, validate } from "duroxide-ts/provider-tests";
-import { memoryStore, postgresStore, sqliteFileStore } from "../dist/provider-tests/own-stores.js";
+import { memoryStore, postgresStore, sqliteFileStore, TestSchemas } from "../dist/provider-tests/own-stores.js";
 import { openPostgres } from "./postgres-server.mjs";
+
+/** What is left behind on a server that others use, too. */
+let schemas = null;
 
 const FACTORIES = {
   memory: () => memoryStore,
   sqlite: () => sqliteFileStore(),
   async postgres() {
     const opened = await openPostgres();
-    if (opened.kind !== "missing") return postgresStore(opened.url);
+    if (opened.kind !== "missing") {
+      schemas = new TestSchemas(opened.url);
+      return postgresStore(opened.url, {}, schemas);
+    }
     process.stdout.write(`Validation of postgres is not possible: ${opened.reason}.\n`);
     process.exit(1);
   },
@@ -28,6 +34,7 @@ const report = await validate(factory, categories.length === 0 ? {} : { categori
 process.stdout.write(`Validation of ${store}, ${((performance.now() - startedAt) / 1_000).toFixed(1)} s\n\n`);
 process.stdout.write(`${formatReport(report)}\n`);
 process.exitCode = report.failed === 0 ? 0 : 1;
+await schemas?.remove();
 
 function refuse(message) {
   const usage = `usage: npm run validate -- ${Object.keys(FACTORIES).join("|")} [category …]`;

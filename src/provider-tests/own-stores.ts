@@ -54,9 +54,12 @@ export const sqliteMemoryStore: ProviderFactory = {
   open: async ({ clock }) => ({ provider: await SqliteProvider.open(":memory:", { clock }) }),
 };
 
-/** A schema of its own for every case. */
-export function postgresStore(url: string, options: PostgresOptions = {}): ProviderFactory {
-  const schemas = new TestSchemas(url);
+/** A schema of its own for every case. Whoever brings the schemas may remove them afterwards. */
+export function postgresStore(
+  url: string,
+  options: PostgresOptions = {},
+  schemas: TestSchemas = new TestSchemas(url),
+): ProviderFactory {
   return {
     async open(tools) {
       const schema = schemas.take();
@@ -96,6 +99,7 @@ export const TEST_SCHEMA_PREFIX = "duroxide_test_";
 export class TestSchemas {
   readonly #url: string;
   readonly #free: string[] = [];
+  readonly #made: string[] = [];
   #operator: Promise<Connections> | null = null;
 
   constructor(url: string) {
@@ -103,7 +107,7 @@ export class TestSchemas {
   }
 
   take(): string {
-    return this.#free.pop() ?? `${TEST_SCHEMA_PREFIX}${randomUUID().replaceAll("-", "")}`;
+    return this.#free.pop() ?? this.#make();
   }
 
   /** It must be empty, and nobody may use it any more. */
@@ -111,8 +115,21 @@ export class TestSchemas {
     this.#free.push(schema);
   }
 
+  /** All that were taken. Nobody may use them any more. */
+  async remove(): Promise<void> {
+    for (const schema of this.#made.splice(0)) await this.run(schema, "DROP SCHEMA IF EXISTS {schema} CASCADE");
+    await (await this.#operator)?.close();
+    this.#operator = null;
+  }
+
   async empty(schema: string): Promise<void> {
     await this.run(schema, emptySchema);
+  }
+
+  #make(): string {
+    const schema = `${TEST_SCHEMA_PREFIX}${randomUUID().replaceAll("-", "")}`;
+    this.#made.push(schema);
+    return schema;
   }
 
   /** `{schema}` stands for the schema. */

@@ -6,11 +6,11 @@ import fc from "fast-check";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { InvalidOptionsError } from "../../src/errors.js";
 import {
-  checkSchema,
   POSTGRES_DEFAULTS,
   type PostgresOptions,
   type PostgresSettings,
   resolveOptions,
+  resolveSchema,
 } from "../../src/providers/postgres/options.js";
 import type { PostgresTarget } from "../../src/providers/postgres/target.js";
 
@@ -214,7 +214,7 @@ describe("options", () => {
     "allow the schema %j",
     (schema) => {
       expect(settingsOf({ schema }).quotedSchema).toBe(`"${schema.replaceAll('"', '""')}"`);
-      checkSchema("migrations", schema);
+      expect(resolveSchema("migrations", { schema })).toBe(schema);
     },
   );
 
@@ -230,7 +230,7 @@ describe("options", () => {
   ])("refuse the schema %j", (schema, problem) => {
     expect(refusal(URL_OF_ALL, { schema })).toContain("option 'schema'");
     expect(refusal(URL_OF_ALL, { schema })).toContain(problem);
-    expect(() => checkSchema("migrations", schema)).toThrow(problem);
+    expect(() => resolveSchema("migrations", { schema: schema as string })).toThrow(problem);
   });
 
   test.each<[object, string]>([

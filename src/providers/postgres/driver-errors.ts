@@ -7,6 +7,7 @@
 //   E3. No message shows a password. The driver's own error is the `cause`.
 
 import { messageOf, ProviderError, type ProviderErrorKind } from "../../errors.js";
+import { quoteIdentifier } from "./options.js";
 
 /** What messages name: where we were connected to, and how. */
 export interface ErrorContext {
@@ -146,7 +147,7 @@ function describeKnownState(state: string, error: unknown, context: ErrorContext
       );
     case "42501":
       return invalid(
-        `user '${user}' may not do this at ${label}. Whoever migrates needs: GRANT CREATE ON DATABASE ${quoted(database)} TO ${quoted(user)}, or to own schema ${quotedSchema}. Whoever only works needs: GRANT USAGE ON SCHEMA ${quotedSchema}, and rights on what is in it`,
+        `user '${user}' may not do this at ${label}. Whoever migrates needs: GRANT CREATE ON DATABASE ${quoteIdentifier(database)} TO ${quoteIdentifier(user)}, or to own schema ${quotedSchema}. Whoever only works needs: GRANT USAGE ON SCHEMA ${quotedSchema}, and rights on what is in it`,
       );
     case "53100":
       return transient(`the disk of ${label} is full. Free space`);
@@ -236,10 +237,6 @@ function stoppedStatement(error: unknown, { label, statementTimeoutMs }: ErrorCo
   return messageOf(error).includes("statement timeout")
     ? `a statement took longer than statementTimeoutMs (${statementTimeoutMs} ms) at ${label} and was undone; try again, or raise it`
     : `a statement was cancelled at ${label} and undone; try again`;
-}
-
-function quoted(name: string): string {
-  return `"${name.replaceAll('"', '""')}"`;
 }
 
 // What happens on the way.

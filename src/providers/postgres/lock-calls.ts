@@ -15,7 +15,7 @@ export interface Renewing {
   readonly extendForMs: number;
 }
 
-export interface AbandonRow {
+interface AbandonRow {
   readonly call: number;
   readonly token: string;
   /** Null: at once. */

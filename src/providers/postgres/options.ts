@@ -91,7 +91,7 @@ export interface PostgresSettings {
 type Chosen = Omit<PostgresSettings, "target" | "listenTarget" | "quotedSchema">;
 
 /** Beside the tables of the application, not among them. */
-export const DEFAULT_SCHEMA = "duroxide";
+const DEFAULT_SCHEMA = "duroxide";
 
 export const POSTGRES_DEFAULTS: Chosen = Object.freeze({
   schema: DEFAULT_SCHEMA,
@@ -151,11 +151,6 @@ export function resolveOptions(connection: unknown, options: PostgresOptions | u
 }
 
 /** @throws InvalidOptionsError for a name that no schema can have */
-export function checkSchema(what: string, schema: unknown): void {
-  checkOptions(what, { schema }, { schema: isSchemaName });
-}
-
-/** @throws InvalidOptionsError */
 export function resolveSchema(what: string, options: { readonly schema?: string }): string {
   checkOptions(what, options, { schema: isSchemaName });
   return options.schema ?? POSTGRES_DEFAULTS.schema;

@@ -219,7 +219,7 @@ export class TurnFetch {
   }
 }
 
-export function droppedMessages(instance: string, count: number): string {
+function droppedMessages(instance: string, count: number): string {
   return `Dropped ${count} queue message(s) to instance '${fromColumn(instance)}', which nobody has started.`;
 }
 
