@@ -197,10 +197,12 @@ onEveryStore((store) => {
         activities: [mocked],
         maxAttempts: 3,
       });
+      let crashed = runtime.crashAt(point); // Before there is work: a real store may hand it over at once.
       await world.client.start(onTestActivity, { instanceId: "t", input: 7 });
       for (let attempt = 1; attempt <= 3; attempt += 1) {
-        await world.settle(runtime.crashAt(point));
+        await world.settle(crashed);
         await runtime.restart();
+        if (attempt < 3) crashed = runtime.crashAt(point); // The dead one's lock still holds.
       }
 
       expect(await world.settle(world.client.waitForOrchestration("t"))).toMatchObject({
