@@ -6,6 +6,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { activity, orchestration, Runtime } from "duroxide-ts";
 import { PostgresProvider } from "duroxide-ts/postgres";
+import { runUntilStopped } from "./worker-process.mjs";
 
 const settings = JSON.parse(process.argv[2]);
 
@@ -33,15 +34,4 @@ const runtime = await Runtime.start({
   activities: [step, echo],
   ...settings.runtime,
 });
-
-let isStopping = false;
-const stop = async () => {
-  if (isStopping) return;
-  isStopping = true;
-  await runtime.shutdown();
-  await provider.close();
-  process.exit();
-};
-process.once("message", stop);
-process.once("disconnect", stop);
-process.send?.("ready");
+runUntilStopped(provider, runtime);

@@ -44,7 +44,7 @@ async function historyOf(store: Store, { name, instanceId, input, activities }: 
   });
   const output = await world.run(chain, { instanceId, input });
   expect(output).toBe(input + ".".repeat(activities.length));
-  return world.history(instanceId);
+  return await world.history(instanceId); // Before its world ends.
 }
 
 onEveryStore((store) => {
