@@ -80,7 +80,7 @@ export async function waitUntil<T>(waiting: Waiting, wait: Wait<T>): Promise<T> 
   const bell = new Bell(clock);
   let quietLooks = 0;
   let failedLooks = 0;
-  const stopWatching = wake?.watchInstance(wait.instanceId, () => bell.ring()); // W1
+  const stopWatching = wake?.watchInstance(wait.instanceId, (change) => change !== "turn" && bell.ring()); // W1
   try {
     for (;;) {
       bell.reset();

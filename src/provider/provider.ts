@@ -224,8 +224,11 @@ export interface InstanceStats {
  */
 export interface WakeSource {
   /** Calls `listener` whenever `instance` may have changed. Returns the way to stop. */
-  watchInstance(instance: string, listener: () => void): () => void;
+  watchInstance(instance: string, listener: (change?: InstanceChange) => void): () => void;
 }
+
+/** `turn`: it goes on, and has changed neither its custom status nor its values. `state`: anything, or nobody can tell. */
+export type InstanceChange = "turn" | "state";
 
 /**
  * A store. What it must promise stands in the header of this file (P1 to P9) and in `docs/writing-a-provider.md`;

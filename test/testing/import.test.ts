@@ -58,7 +58,7 @@ async function halfAnOrder(): Promise<string[]> {
   await using source = await elsewhere();
   await source.client.start(order, { instanceId: "o", input: 12 });
   await source.rest();
-  return exported(source, "o");
+  return await exported(source, "o");
 }
 
 /** Three executions, of which the last waits for its message. */
@@ -68,7 +68,7 @@ async function twoRounds(): Promise<string[]> {
   await source.rest();
   for (const message of ["m1", "m2"]) await source.client.enqueueEvent("r", "inbox", message);
   await source.rest();
-  return exported(source, "r");
+  return await exported(source, "r");
 }
 
 onEveryStore((store) => {

@@ -152,7 +152,7 @@ test("the same test gives the same ids, also to what activities start", async ()
     await using world = await TestWorld.open();
     await world.start({ orchestrations: [checkout, oneDay], activities: [starts] });
     await world.run(checkout);
-    return world.client.listAllInstances();
+    return await world.client.listAllInstances();
   };
 
   expect(await once()).toEqual(await once());

@@ -1,5 +1,7 @@
 // provider/kit/effects.ts — what an operation made possible. Told to those who wait, once it is committed.
 
+import type { InstanceChange } from "../provider.js";
+
 export class Effects {
   /** How many messages, and how many activities, can be fetched that could not before. */
   readyMessages = 0;
@@ -7,9 +9,13 @@ export class Effects {
   /** When the next of them can be, by the passing of time. */
   nextMessageAt = Number.POSITIVE_INFINITY;
   nextActivityAt = Number.POSITIVE_INFINITY;
-  readonly changedInstances = new Set<string>();
+  readonly changedInstances = new Map<string, InstanceChange>();
   /** What was lost, and somebody must hear of. */
   readonly warnings: string[] = [];
+
+  changed(instance: string, change: InstanceChange = "state"): void {
+    if (change === "state" || !this.changedInstances.has(instance)) this.changedInstances.set(instance, change);
+  }
 
   messageAt(timeMs: number): void {
     this.nextMessageAt = Math.min(this.nextMessageAt, timeMs);

@@ -1,6 +1,8 @@
 // provider/kit/instance-watchers.ts — the in-process half of a WakeSource: who waits for news of which instance.
 
-import type { WakeSource } from "../provider.js";
+import type { InstanceChange, WakeSource } from "../provider.js";
+
+type Listener = (change: InstanceChange) => void;
 
 /**
  * A `WakeSource` within one process: knows who waits for which instance, and is told by the provider what it commits.
@@ -12,9 +14,9 @@ import type { WakeSource } from "../provider.js";
  * stop();
  */
 export class InstanceWatchers implements WakeSource {
-  readonly #listeners = new Map<string, Set<() => void>>();
+  readonly #listeners = new Map<string, Set<Listener>>();
 
-  watchInstance(instance: string, listener: () => void): () => void {
+  watchInstance(instance: string, listener: Listener): () => void {
     const listeners = this.#listeners.get(instance) ?? new Set();
     this.#listeners.set(instance, listeners);
     listeners.add(listener);
@@ -30,12 +32,13 @@ export class InstanceWatchers implements WakeSource {
   }
 
   /** A commit changed this instance. */
-  changed(instance: string): void {
-    for (const listener of [...(this.#listeners.get(instance) ?? [])]) listener();
+  changed(instance: string, change: InstanceChange = "state"): void {
+    const listeners = this.#listeners.get(instance);
+    if (listeners !== undefined) for (const listener of [...listeners]) listener(change);
   }
 
   /** A commit of somebody else changed something. */
   anythingChanged(): void {
-    for (const listeners of [...this.#listeners.values()]) for (const listener of [...listeners]) listener();
+    for (const listeners of [...this.#listeners.values()]) for (const listener of [...listeners]) listener("state");
   }
 }

@@ -28,6 +28,7 @@ import {
   eventTaken,
   lockLost,
 } from "../../provider/kit/refusals.js";
+import { changeOf } from "../../provider/kit/turn-change.js";
 import { WorkSignal } from "../../provider/kit/work-signal.js";
 import { fetchesToWake, workerGroup } from "../../provider/kit/worker-wake.js";
 import type {
@@ -94,8 +95,8 @@ export class MemoryProvider implements Provider {
   /** By the id of a parent, whom it has ever started: where to look for starts that are still queued. */
   readonly #childrenOf = new Map<string, Set<string>>();
   readonly #work = new WorkerQueue();
-  readonly #orchestratorSignal: WorkSignal;
-  readonly #workerSignal: WorkSignal;
+  readonly #orchestratorSignal: WorkSignal<LockedOrchestrationItem>;
+  readonly #workerSignal: WorkSignal<LockedWorkItem>;
   readonly #watchers = new InstanceWatchers();
   #lastSeq = 0;
 
@@ -175,7 +176,8 @@ export class MemoryProvider implements Provider {
     this.#reschedule(changed, now);
     if (turn.workerItems.length > 0) this.#workerSignal.notify(sumOf(turn.workerItems.map(fetchesToWake)));
     const started = turn.orchestratorItems.filter(isStartLike).map((item) => item.instance);
-    for (const id of new Set([instance.id, ...started])) this.#watchers.changed(id);
+    this.#watchers.changed(instance.id, changeOf(turn));
+    for (const id of started) this.#watchers.changed(id);
   }
 
   async abandonOrchestrationItem(lockToken: string, options: AbandonOptions = {}): Promise<void> {

@@ -27,6 +27,7 @@ import type {
   ExecutionState,
   FetchOrchestrationOptions,
   FetchWorkOptions,
+  InstanceChange,
   InstanceStats,
   InstanceStatus,
   LockedOrchestrationItem,
@@ -54,7 +55,7 @@ const LONGEST_DRAIN_MS = 3_000;
 
 /** A fetch that may wait. */
 interface Search<T> {
-  readonly signal: WorkSignal;
+  readonly signal: WorkSignal<T>;
   readonly group: string;
   readonly options: { readonly pollTimeoutMs?: number; readonly signal?: AbortSignal };
   readonly look: () => Promise<Look<T>>;
@@ -75,8 +76,8 @@ export class PostgresProvider implements Provider {
 
   readonly #connections: Connections;
   readonly #settings: PostgresSettings;
-  readonly #messages: WorkSignal;
-  readonly #activities: WorkSignal;
+  readonly #messages: WorkSignal<LockedOrchestrationItem>;
+  readonly #activities: WorkSignal<LockedWorkItem>;
   readonly #watchers = new InstanceWatchers();
   readonly #wakeUps: WakeUps;
   readonly #turnFetch: TurnFetch;
@@ -290,7 +291,7 @@ export class PostgresProvider implements Provider {
     }
   }
 
-  #watch(instance: string, listener: () => void): () => void {
+  #watch(instance: string, listener: (change: InstanceChange) => void): () => void {
     const leave = this.#wakeUps.enter();
     const unwatch = this.#watchers.watchInstance(instance, listener);
     return () => {
@@ -307,12 +308,12 @@ export class PostgresProvider implements Provider {
     if (effects.readyActivities > 0) this.#activities.notify(effects.readyActivities);
     if (nextMessageAt !== null) this.#messages.wakeAt(nextMessageAt);
     if (nextActivityAt !== null) this.#activities.wakeAt(nextActivityAt);
-    for (const instance of effects.changedInstances) this.#watchers.changed(instance);
+    for (const [instance, change] of effects.changedInstances) this.#watchers.changed(instance, change);
     for (const warning of effects.warnings) this.#warn(warning);
     if (audience === "here") return;
     const messages = effects.readyMessages > 0;
     const activities = effects.readyActivities > 0;
-    const instances = [...effects.changedInstances];
+    const instances = [...effects.changedInstances.keys()];
     const isNews = messages || activities || nextMessageAt !== null || nextActivityAt !== null || instances.length > 0;
     if (isNews) this.#wakeUps.tell({ messages, activities, nextMessageAt, nextActivityAt, instances });
   }
@@ -320,7 +321,7 @@ export class PostgresProvider implements Provider {
   #announceDeletion({ changed, readyMessages }: DeletionEffects): void {
     const effects = new Effects();
     effects.readyMessages = readyMessages;
-    for (const instance of changed) effects.changedInstances.add(instance);
+    for (const instance of changed) effects.changed(instance);
     this.#announce(effects, "everywhere");
   }
 

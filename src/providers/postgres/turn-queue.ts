@@ -13,6 +13,7 @@ import { Batcher, type Outcome } from "../../provider/kit/batcher.js";
 import { Effects } from "../../provider/kit/effects.js";
 import { checkEventIds, checkOrchestratorItem, checkWorkerItem, eventTaken } from "../../provider/kit/refusals.js";
 import { fromColumn, toColumn } from "../../provider/kit/text-column.js";
+import { changeOf } from "../../provider/kit/turn-change.js";
 import { fetchesToWake } from "../../provider/kit/worker-wake.js";
 import type { AbandonOptions, EnqueueOptions, EnqueueOutcome, TurnCommit } from "../../provider/provider.js";
 import { isAnswered } from "./driver-errors.js";
@@ -113,7 +114,7 @@ export class TurnQueue {
       .write<{ readonly is_ready: boolean }>(operation, appendEvents, values)
       .catch((error: unknown) => Promise.reject(duplicateIn(operation, events, error)));
     const effects = new Effects();
-    effects.changedInstances.add(instance);
+    effects.changed(instance);
     if (row?.is_ready) effects.readyMessages += 1;
     this.#store.announce(effects, "everywhere");
   }
@@ -184,7 +185,7 @@ export class TurnQueue {
 
 export function noteMessage(effects: Effects, item: OrchestratorItem, visibleAt: number, now: number): void {
   noteReady(effects, visibleAt, now);
-  if (isStartLike(item)) effects.changedInstances.add(targetInstance(item));
+  if (isStartLike(item)) effects.changed(targetInstance(item));
 }
 
 /** Also of what was told before: whoever looked while the instance was locked has seen the end of its lock instead. */
@@ -196,7 +197,7 @@ function noteReady(effects: Effects, readyAt: number | null, now: number): void 
 
 function noteTurn(effects: Effects, call: TurnCall | undefined, { instance, ready_at }: TurnRow, now: number): void {
   if (call === undefined) throw new MisuseError("ack_turns answered for a call that nobody made.");
-  effects.changedInstances.add(fromColumn(instance));
+  effects.changed(fromColumn(instance), changeOf(call.turn));
   noteReady(effects, ready_at, now);
   for (const item of call.turn.workerItems) effects.readyActivities += fetchesToWake(item);
   for (const item of call.turn.orchestratorItems) {

@@ -33,6 +33,7 @@ export class Database {
   readonly #statements = new Map<string, SqliteStatement>();
   readonly #closing = new AbortController();
   #pause: Promise<void> | null = null;
+  #changes = 0;
   #isClosed = false;
 
   private constructor(connection: SqliteConnection, file: string, { clock, busyTimeoutMs }: SqliteSettings) {
@@ -68,12 +69,36 @@ export class Database {
 
   // One statement, prepared once. Rows are what the statement says they are.
 
+  /** Answers how many rows it has changed. */
   run(sql: string, ...values: SqlValue[]): number {
-    return Number(this.#statement(sql).run(...values).changes);
+    const changes = Number(this.#statement(sql).run(...values).changes);
+    this.#changes += changes;
+    return changes;
   }
 
+  /** Answers the id of the new row. */
+  insert(sql: string, ...values: SqlValue[]): number {
+    this.#changes += 1;
+    return Number(this.#statement(sql).run(...values).lastInsertRowid);
+  }
+
+  /** For statements that only read. */
   get<Row>(sql: string, ...values: SqlValue[]): Row | undefined {
     return this.#statement(sql).get(...values) as Row | undefined;
+  }
+
+  /** For a statement that writes at most one row, and returns it. */
+  change<Row>(sql: string, ...values: SqlValue[]): Row | undefined {
+    const row = this.#statement(sql).get(...values) as Row | undefined;
+    if (row !== undefined) this.#changes += 1;
+    return row;
+  }
+
+  /** For a statement that writes rows, and returns them. */
+  changeAll<Row>(sql: string, ...values: SqlValue[]): Row[] {
+    const rows = this.#statement(sql).all(...values) as Row[];
+    this.#changes += rows.length;
+    return rows;
   }
 
   all<Row>(sql: string, ...values: SqlValue[]): Row[] {
@@ -86,8 +111,8 @@ export class Database {
   }
 
   /** How many rows this connection has inserted, updated and deleted, ever. */
-  totalChanges(): number {
-    return this.get<{ readonly changes: number }>("SELECT total_changes() AS changes")!.changes;
+  get changes(): number {
+    return this.#changes;
   }
 
   /** Runs `work` as one transaction, all or nothing. It may run again where another process got in between. */

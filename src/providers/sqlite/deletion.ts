@@ -105,6 +105,7 @@ interface IdRow {
 
 /** @throws ProviderError "still-running", "orphans" */
 export function deleteInstances(tx: Transaction, instances: readonly string[], force: boolean): DeleteResult {
+  tx.writeNewRows();
   const known = tx.db.all<IdRow>(selectKnown, toColumnList(instances)).map((row) => row.instance_id); // X3
   const these = JSON.stringify(known);
   if (!force) checkNoneRuns(tx, these);
@@ -119,22 +120,22 @@ export function deleteInstances(tx: Transaction, instances: readonly string[], f
   tx.db.run(deleteKvDelta, these);
   const instancesDeleted = tx.db.run(deleteKnown, these);
 
-  for (const id of known) tx.effects.changedInstances.add(fromColumn(id));
+  for (const id of known) tx.effects.changed(fromColumn(id));
   return { instancesDeleted, executionsDeleted, eventsDeleted, queueMessagesDeleted: messages + activities };
 }
 
 /** X4 */
 function deleteChildStarts(tx: Transaction, parents: string): number {
-  const starts = tx.db.all<IdRow>(deleteStarts, parents);
+  const starts = tx.db.changeAll<IdRow>(deleteStarts, parents);
   if (starts.length === 0) return 0;
   const children = [...new Set(starts.map((row) => row.instance_id))];
   const these = JSON.stringify(children);
   const others = tx.db.run(deleteStrayMessages, these);
   tx.db.run(deleteLocks, these);
   tx.db.run(readyMessages, these);
-  for (const instance of children.map(fromColumn)) {
-    tx.effects.changedInstances.add(instance);
-    announceRelease(tx, instance);
+  for (const id of children) {
+    tx.effects.changed(fromColumn(id));
+    announceRelease(tx, id);
   }
   return starts.length + others;
 }

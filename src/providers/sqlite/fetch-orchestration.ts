@@ -3,13 +3,14 @@
 //   F1. A fetch first lets expired locks lapse and makes ready what fell due; whatever lock it then meets is live.
 //   F2. What ran ahead of its start is neither locked nor counted, and stands in nobody's way.
 //   F3. A message that cannot be decoded is in the batch, though not handed out, and goes with its ack.
+//   F4. What was made in this transaction is handed over only where nothing older can be fetched.
 
 import { CodecError, messageOf } from "../../errors.js";
 import { decodeWorkItem } from "../../history/codec.js";
 import type { OrchestratorItem, WorkItem } from "../../history/work-item.js";
-import { fromColumn, toColumn } from "../../provider/kit/text-column.js";
+import { fromColumn } from "../../provider/kit/text-column.js";
 import type {
-  CapabilityFilter,
+  ExecutionStatus,
   FetchOrchestrationOptions,
   KvEntry,
   LockedOrchestrationItem,
@@ -20,7 +21,8 @@ import type { Database } from "./database.js";
 import { loadEvents } from "./history.js";
 import { type Identity, identify } from "./instances.js";
 import { kvSnapshot } from "./kv.js";
-import { deleteLock, deleteTaken, type LockRow } from "./orchestrator-queue.js";
+import { isSecretOf } from "./lock-token.js";
+import { deleteLock, deleteTaken, newTurnLock } from "./orchestrator-queue.js";
 import type { Transaction } from "./transaction.js";
 
 /** Whether a message has become visible, or a lock has expired. */
@@ -55,7 +57,7 @@ export const readyTaken = `
  * has pinned a version, everybody can.
  */
 export const selectCandidate = `
-  SELECT q.instance_id, i.orchestration_name, i.orchestration_version, i.current_execution_id, i.last_commit
+  SELECT q.instance_id, i.orchestration_name, i.orchestration_version, i.current_execution_id, i.last_commit, e.status
   FROM duroxide_orchestrator_queue AS q
   LEFT JOIN duroxide_instances AS i ON i.instance_id = q.instance_id
   LEFT JOIN duroxide_executions AS e ON e.instance_id = i.instance_id AND e.execution_id = i.current_execution_id
@@ -69,6 +71,19 @@ export const selectCandidate = `
     )
   ORDER BY q.due_at, q.id LIMIT 1
 `;
+
+/** Of an instance, known or not, what a fetch by a dispatcher that replays these versions needs to know. */
+export const selectInstance = `
+  SELECT ? AS instance_id, i.orchestration_name, i.orchestration_version, i.current_execution_id, i.last_commit, e.status,
+         l.locked_until,
+         e.pinned_major IS NULL
+           OR (e.pinned_major, e.pinned_minor, e.pinned_patch) BETWEEN (?, ?, ?) AND (?, ?, ?) AS is_compatible
+  FROM (SELECT ? AS instance_id) AS asked
+  LEFT JOIN duroxide_instances AS i ON i.instance_id = asked.instance_id
+  LEFT JOIN duroxide_executions AS e ON e.instance_id = i.instance_id AND e.execution_id = i.current_execution_id
+  LEFT JOIN duroxide_instance_locks AS l ON l.instance_id = asked.instance_id
+`;
+export const selectReady = `SELECT 1 FROM duroxide_orchestrator_queue WHERE state = 'ready' LIMIT 1`;
 
 /** Replaces a lapsed lock. The candidate has no other, in the same transaction. */
 const insertLock = `
@@ -93,12 +108,24 @@ export const parkTaken = `
 `;
 const selectStart = `SELECT 1 FROM duroxide_orchestrator_queue WHERE instance_id = ? AND is_start = 1 LIMIT 1`;
 
+interface LapsedRow {
+  readonly instance_id: string;
+  readonly locked_at: number;
+}
+
 interface CandidateRow {
   readonly instance_id: string;
   readonly orchestration_name: string | null;
   readonly orchestration_version: string;
   readonly current_execution_id: number;
   readonly last_commit: string | null;
+  /** Of the current execution. */
+  readonly status: ExecutionStatus | null;
+}
+
+interface LockableRow extends CandidateRow {
+  readonly locked_until: number | null;
+  readonly is_compatible: number;
 }
 
 interface MessageRow {
@@ -110,7 +137,7 @@ interface MessageRow {
 
 /** The messages of one lock. */
 interface Batch {
-  readonly lockToken: string;
+  readonly lock: ReturnType<typeof newTurnLock>;
   readonly attemptCount: number;
   readonly rows: number;
   /** Those that could be decoded, oldest due time first. */
@@ -124,47 +151,88 @@ const ALL_VERSIONS: SemVerRange = {
 
 const NO_VALUES: ReadonlyMap<string, KvEntry> = new Map();
 
-/** Whether a fetch may find something: a look that takes no lock. */
-export function mayHaveMessages(db: Database, { capability }: FetchOrchestrationOptions, now: number): boolean {
-  return oldestCandidate(db, capability, now) !== undefined || db.get(selectFallenDue, now, now) !== undefined;
-}
-
 export function fetchOrchestration(
   tx: Transaction,
   options: FetchOrchestrationOptions,
 ): LockedOrchestrationItem | null {
   readyWhatFellDue(tx); // F1
-  for (;;) {
-    const candidate = oldestCandidate(tx.db, options.capability, tx.now);
-    if (candidate === undefined) return null;
-    const instance = fromColumn(candidate.instance_id);
-    const batch = lockAndTake(tx, instance, options.lockTimeoutMs);
-    const identity = knownIdentity(candidate) ?? identify(tx.db, instance, batch.messages);
-    if (identity === null) {
-      setAside(tx, instance, batch);
+  const range = options.capability === undefined ? ALL_VERSIONS : options.capability.supportedVersions[0];
+  if (range === undefined) return null;
+  return fetchNew(tx, options, range) ?? fetchStored(tx, options, range);
+}
+
+/** Where everything that waits has just been made, it is handed over as it is written. F4 */
+function fetchNew(
+  tx: Transaction,
+  options: FetchOrchestrationOptions,
+  { min, max }: SemVerRange,
+): LockedOrchestrationItem | null {
+  for (let instanceId = tx.newMessages.first(); instanceId !== undefined; instanceId = tx.newMessages.first()) {
+    if (tx.db.get(selectReady) !== undefined) return null;
+    const versions = [min.major, min.minor, min.patch, max.major, max.minor, max.patch] as const;
+    const row = tx.db.get<LockableRow>(selectInstance, instanceId, ...versions, instanceId)!;
+    if (row.is_compatible === 0) return null;
+    if (row.locked_until !== null && row.locked_until > tx.now) {
+      tx.newMessages.holdBack(instanceId);
       continue;
     }
-    const warmAsOf = options.warm?.get(instance) === candidate.last_commit ? candidate.last_commit : null;
-    const item = describeItem(tx.db, instance, identity, batch.messages, warmAsOf);
-    return { item, lockToken: batch.lockToken, attemptCount: batch.attemptCount };
+    const lock = lockInstance(tx, row, options);
+    const texts = tx.newMessages.take(instanceId);
+    const batch = { lock, attemptCount: 1, rows: texts.length, messages: decodeAll(texts) };
+    const locked = describe(tx, row, options, batch);
+    if (locked !== null) return locked;
+  }
+  return null;
+}
+
+function fetchStored(
+  tx: Transaction,
+  options: FetchOrchestrationOptions,
+  range: SemVerRange,
+): LockedOrchestrationItem | null {
+  tx.newMessages.writeAll();
+  for (;;) {
+    const candidate = oldestCandidate(tx, range);
+    if (candidate === undefined) return null;
+    const locked = describe(tx, candidate, options, takeBatch(tx, candidate, options));
+    if (locked !== null) return locked;
   }
 }
 
+/** Null where nobody knows what the instance is. */
+function describe(
+  tx: Transaction,
+  candidate: CandidateRow,
+  options: FetchOrchestrationOptions,
+  batch: Batch,
+): LockedOrchestrationItem | null {
+  const instance = fromColumn(candidate.instance_id);
+  const identity = knownIdentity(candidate) ?? identify(tx.db, instance, batch.messages);
+  if (identity === null) {
+    setAside(tx, instance, batch);
+    return null;
+  }
+  const remembered = options.warm?.get(instance);
+  const warmAsOf = isSecretOf(candidate.last_commit, remembered) ? (remembered ?? null) : null;
+  const item = describeItem(tx.db, instance, identity, batch.messages, warmAsOf);
+  return { item, lockToken: batch.lock.token, attemptCount: batch.attemptCount };
+}
+
 function readyWhatFellDue(tx: Transaction): void {
+  if (tx.isDueReady) return;
+  tx.isDueReady = true;
   if (tx.db.get(selectFallenDue, tx.now, tx.now) === undefined) return;
   tx.db.run(unparkForVisibleStarts, tx.now);
   tx.effects.readyMessages += tx.db.run(readyVisibleMessages, tx.now);
-  for (const { instance_id, locked_at } of tx.db.all<LockRow>(lapseExpiredLocks, tx.now)) {
+  for (const { instance_id, locked_at } of tx.db.changeAll<LapsedRow>(lapseExpiredLocks, tx.now)) {
     tx.db.run(readyTaken, instance_id, locked_at);
     tx.effects.readyMessages += 1;
   }
 }
 
-function oldestCandidate(db: Database, filter: CapabilityFilter | undefined, now: number): CandidateRow | undefined {
-  const range = filter === undefined ? ALL_VERSIONS : filter.supportedVersions[0];
-  if (range === undefined) return undefined;
-  const { min, max } = range;
-  return db.get(selectCandidate, now, now, min.major, min.minor, min.patch, max.major, max.minor, max.patch);
+function oldestCandidate(tx: Transaction, { min, max }: SemVerRange): CandidateRow | undefined {
+  const versions = [min.major, min.minor, min.patch, max.major, max.minor, max.patch] as const;
+  return tx.db.get(selectCandidate, tx.now, tx.now, ...versions);
 }
 
 function knownIdentity(row: CandidateRow): Identity | null {
@@ -176,21 +244,30 @@ function knownIdentity(row: CandidateRow): Identity | null {
   };
 }
 
-function lockAndTake(tx: Transaction, instance: string, lockTimeoutMs: number): Batch {
-  const lockToken = tx.newToken();
+function lockInstance(tx: Transaction, row: CandidateRow, { lockTimeoutMs }: FetchOrchestrationOptions): Batch["lock"] {
+  const lock = newTurnLock(tx, row.instance_id, row.status === "Running" ? row.current_execution_id : 0);
   const lockedUntil = tx.timeIn(lockTimeoutMs);
-  const instanceId = toColumn(instance);
-  tx.db.run(insertLock, instanceId, lockToken, lockedUntil, tx.now);
-  const rows = tx.db
-    .all<MessageRow>(takeMessages, instanceId, tx.now)
-    .sort((a, b) => a.due_at - b.due_at || a.id - b.id);
+  if (lockedUntil <= tx.now) tx.isDueReady = false;
+  tx.db.run(insertLock, row.instance_id, lock.secret, lockedUntil, tx.now);
   tx.effects.messageAt(lockedUntil);
+  return lock;
+}
+
+function takeBatch(tx: Transaction, candidate: CandidateRow, options: FetchOrchestrationOptions): Batch {
+  const lock = lockInstance(tx, candidate, options);
+  const rows = tx.db
+    .changeAll<MessageRow>(takeMessages, candidate.instance_id, tx.now)
+    .sort((a, b) => a.due_at - b.due_at || a.id - b.id);
   return {
-    lockToken,
+    lock,
     attemptCount: rows.reduce((highest, row) => Math.max(highest, row.attempt_count), 0),
     rows: rows.length,
     messages: decodeMessages(tx, rows),
   };
+}
+
+function decodeAll(texts: readonly string[]): readonly OrchestratorItem[] {
+  return texts.map((text) => orchestratorItem(decodeWorkItem(text)));
 }
 
 function decodeMessages(tx: Transaction, rows: readonly MessageRow[]): readonly OrchestratorItem[] {
@@ -214,8 +291,8 @@ function orchestratorItem(item: WorkItem): OrchestratorItem {
  * Nobody has said yet what this instance is. Queue messages with no start on its way are dropped, by design; anything
  * else waits for the start.
  */
-function setAside(tx: Transaction, instance: string, { lockToken, rows, messages }: Batch): void {
-  const instanceId = toColumn(instance);
+function setAside(tx: Transaction, instance: string, { lock, rows, messages }: Batch): void {
+  const { instanceId, secret } = lock;
   const areQueueMessages = messages.length === rows && messages.every((item) => item.type === "QueueMessage");
   if (areQueueMessages && tx.db.get(selectStart, instanceId) === undefined) {
     tx.db.run(deleteTaken, instanceId, tx.now);
@@ -223,7 +300,7 @@ function setAside(tx: Transaction, instance: string, { lockToken, rows, messages
   } else {
     tx.db.run(parkTaken, instanceId, tx.now); // F2
   }
-  tx.db.get(deleteLock, lockToken);
+  tx.db.run(deleteLock, instanceId, secret);
 }
 
 function describeItem(

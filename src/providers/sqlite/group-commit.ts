@@ -5,25 +5,47 @@
 //   G3. A call that throws and has written nothing is refused alone; its neighbours go on.
 //   G4. A call that throws after it has written takes back the whole transaction; then each is run in one of its own.
 //   G5. Who must wait for another process waits as long as if it were alone: what comes later does not wait behind it.
+//   G6. Fetches that wait are served last, in the transaction that made work for them, without a commit of their own. What
+//       fails there is not the fault of those who wrote: they are run again without it, and the fetches look for themselves.
 
 import { type Clock, holding } from "../../clock.js";
 import { Batcher, type Outcome } from "../../provider/kit/batcher.js";
+import type { Effects } from "../../provider/kit/effects.js";
 import { type Database, NoTransaction } from "./database.js";
 import { isDriverError } from "./driver-errors.js";
+import { Transaction } from "./transaction.js";
 
 /** What one call does in an open transaction. It may run more than once; only the last run counts. */
-type Work = (db: Database, now: number) => unknown;
+type Work = (tx: Transaction) => unknown;
+
+/** Those for whom a transaction takes work beside its calls. */
+export interface Servants {
+  /** Takes work for those who wait, within the transaction. What it throws takes the transaction back. */
+  serve(tx: Transaction): Served;
+  /** The transaction is committed. `isServed`: those who waited were looked for. */
+  announce(effects: Effects, isServed: boolean): void;
+}
+
+/** What was taken for those who wait. One of both must be called. */
+export interface Served {
+  give(): void;
+  giveBack(): void;
+}
+
+interface GroupCommitDeps extends Servants {
+  readonly database: Database;
+  readonly clock: Clock;
+  readonly newToken: () => string;
+}
 
 export class GroupCommit {
-  readonly #database: Database;
-  readonly #clock: Clock;
+  readonly #deps: GroupCommitDeps;
   readonly #batcher: Batcher<Work, unknown>;
   /** Ends the hold on the time of those who are not tried yet. Null: there are none. */
   #letTimeGo: (() => void) | null = null;
 
-  constructor(database: Database, clock: Clock) {
-    this.#database = database;
-    this.#clock = clock;
+  constructor(deps: GroupCommitDeps) {
+    this.#deps = deps;
     this.#batcher = new Batcher({
       run: (works) => this.#run(works),
       maxInFlight: Number.MAX_SAFE_INTEGER, // G5
@@ -32,13 +54,14 @@ export class GroupCommit {
   }
 
   /** @throws ProviderError, and whatever `work` throws: then it has written nothing */
-  async write<T>(operation: string, work: (db: Database, now: number) => T): Promise<T> {
-    this.#database.checkOpen(operation);
+  async write<T>(operation: string, work: (tx: Transaction) => T): Promise<T> {
+    const { database } = this.#deps;
+    database.checkOpen(operation);
     this.#holdTime();
     try {
       return (await this.#batcher.submit(work)) as T;
     } catch (error) {
-      throw this.#database.explain(operation, error);
+      throw database.explain(operation, error);
     }
   }
 
@@ -53,26 +76,66 @@ export class GroupCommit {
     const areTried = new Promise<void>((resolve) => {
       this.#letTimeGo = resolve;
     });
-    void holding(this.#clock, areTried);
+    void holding(this.#deps.clock, areTried);
   }
 
   #run(works: readonly Work[]): Promise<readonly Outcome<unknown>[]> {
-    const outcomes = this.#database.writeForMany((db) => this.#runAll(db, works)); // G1
+    const outcomes = this.#commit(works);
     this.#letTimeGo?.();
     this.#letTimeGo = null;
     return outcomes;
   }
 
-  #runAll(db: Database, works: readonly Work[]): readonly Outcome<unknown>[] {
-    const now = this.#clock.now(); // G2
-    return works.map((work) => {
-      const changesBefore = db.totalChanges();
-      try {
-        return { value: work(db, now) };
-      } catch (error) {
-        if (isDriverError(error) || db.totalChanges() !== changesBefore) throw error; // G4
-        return { error }; // G3
-      }
-    });
+  async #commit(works: readonly Work[]): Promise<readonly Outcome<unknown>[]> {
+    try {
+      return await this.#attempt(works, (tx) => this.#deps.serve(tx));
+    } catch (error) {
+      if (!(error instanceof ServingFailed)) throw error;
+      return this.#attempt(works, null); // G6
+    }
   }
+
+  async #attempt(
+    works: readonly Work[],
+    serve: ((tx: Transaction) => Served) | null,
+  ): Promise<readonly Outcome<unknown>[]> {
+    const { database, clock, newToken, announce } = this.#deps;
+    const tries: Served[] = [];
+    try {
+      const { outcomes, effects } = await database.writeForMany((db) => {
+        const tx = new Transaction(db, clock.now(), newToken); // G2
+        const outcomes = runAll(tx, works);
+        if (serve !== null) tries.push(serving(tx, serve));
+        tx.writeNewRows();
+        return { outcomes, effects: tx.effects };
+      });
+      tries.pop()?.give(); // G1
+      announce(effects, serve !== null);
+      return outcomes;
+    } finally {
+      for (const failed of tries) failed.giveBack();
+    }
+  }
+}
+
+class ServingFailed extends Error {}
+
+function serving(tx: Transaction, serve: (tx: Transaction) => Served): Served {
+  try {
+    return serve(tx);
+  } catch (cause) {
+    throw new ServingFailed("A waiting fetch could not be served.", { cause });
+  }
+}
+
+function runAll(tx: Transaction, works: readonly Work[]): readonly Outcome<unknown>[] {
+  return works.map((work) => {
+    const changesBefore = tx.changes;
+    try {
+      return { value: work(tx) };
+    } catch (error) {
+      if (isDriverError(error) || tx.changes !== changesBefore) throw error; // G4
+      return { error }; // G3
+    }
+  });
 }

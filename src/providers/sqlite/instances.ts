@@ -19,6 +19,7 @@ import type {
 import type { Database } from "./database.js";
 import { corruptHistory, latestExecution, latestStart } from "./history.js";
 import { kvValues } from "./kv.js";
+import type { TurnLock } from "./orchestrator-queue.js";
 import type { Transaction } from "./transaction.js";
 
 /** Creates the instance or renames it. The parent is set once; the current execution never goes back. */
@@ -119,23 +120,18 @@ interface InstanceRow {
 }
 
 /** Writes what a turn says of its instance and its execution, but for its events. */
-export function recordTurn(
-  tx: Transaction,
-  instance: string,
-  lockToken: string,
-  { executionId, metadata }: TurnCommit,
-): void {
-  const instanceId = toColumn(instance);
+export function recordTurn(tx: Transaction, lock: TurnLock, { executionId, metadata }: TurnCommit): void {
+  const { instanceId } = lock;
   const { orchestrationName: name, orchestrationVersion: version, pinnedVersion: pin } = metadata;
   if (name !== undefined && version !== undefined) {
     const parent = toNullableColumn(metadata.parentInstanceId);
-    const commit = [lockToken, tx.now, tx.now, tx.now] as const;
+    const commit = [lock.secret, tx.now, tx.now, tx.now] as const;
     tx.db.run(upsertInstance, instanceId, toColumn(name), toColumn(version), executionId, parent, ...commit);
   } else {
-    tx.db.run(advanceInstance, executionId, lockToken, tx.now, instanceId);
+    tx.db.run(advanceInstance, executionId, lock.secret, tx.now, instanceId);
   }
 
-  recordExecution(tx, instance, executionId);
+  if (executionId !== lock.executionId) tx.db.run(ensureExecution, instanceId, executionId, tx.now);
   if (pin !== undefined) tx.db.run(pinExecution, pin.major, pin.minor, pin.patch, instanceId, executionId);
   if (metadata.status !== undefined) {
     const completedAt = metadata.status === "Running" ? null : tx.now;
@@ -146,12 +142,9 @@ export function recordTurn(
 
 /** Events were appended beside all turns: whoever remembers the last turn does not know them. */
 export function recordAppend(tx: Transaction, instance: string, executionId: number): void {
-  recordExecution(tx, instance, executionId);
-  tx.db.run(forgetLastCommit, toColumn(instance));
-}
-
-function recordExecution(tx: Transaction, instance: string, executionId: number): void {
-  tx.db.run(ensureExecution, toColumn(instance), executionId, tx.now);
+  const instanceId = toColumn(instance);
+  tx.db.run(ensureExecution, instanceId, executionId, tx.now);
+  tx.db.run(forgetLastCommit, instanceId);
 }
 
 /** Readers see one new version. */
@@ -183,9 +176,11 @@ export function executionState(db: Database, instance: string, executionId: numb
 }
 
 /** Whether a start of this instance would be its second. */
-export function hasBegun(db: Database, instance: string): boolean {
+export function hasBegun(tx: Transaction, instance: string): boolean {
   const instanceId = toColumn(instance);
-  return db.get(selectTrace, instanceId, instanceId, instanceId) !== undefined;
+  return (
+    tx.newMessages.hasStart(instanceId) || tx.db.get(selectTrace, instanceId, instanceId, instanceId) !== undefined
+  );
 }
 
 export function queuedStart(db: Database, instance: string): StartOrchestration | ContinueAsNew | null {

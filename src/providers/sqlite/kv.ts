@@ -35,6 +35,7 @@ const mergeTombstones = `
   WHERE instance_id = ?
     AND key IN (SELECT key FROM duroxide_kv_delta WHERE instance_id = ? AND value IS NULL)
 `;
+const selectDelta = `SELECT 1 FROM duroxide_kv_delta WHERE instance_id = ? LIMIT 1`;
 const emptyDelta = `DELETE FROM duroxide_kv_delta WHERE instance_id = ?`;
 
 const selectSnapshot = `SELECT key, value, last_updated_at FROM duroxide_kv_store WHERE instance_id = ?`;
@@ -85,6 +86,7 @@ export function applyToKv(tx: Transaction, instance: string, event: Event): void
 /** The execution is over: its changes become the state that the next one starts from. */
 export function mergeKv(tx: Transaction, instance: string): void {
   const instanceId = toColumn(instance);
+  if (tx.db.get(selectDelta, instanceId) === undefined) return;
   tx.db.run(mergeValues, instanceId);
   tx.db.run(mergeTombstones, instanceId, instanceId);
   tx.db.run(emptyDelta, instanceId);

@@ -9,9 +9,10 @@ import { encodeWorkItem } from "../../history/codec.js";
 import type { OrchestratorItem } from "../../history/work-item.js";
 import { isStartLike, targetInstance } from "../../history/work-item.js";
 import { lockLost } from "../../provider/kit/refusals.js";
-import { fromColumn, toColumn, toNullableColumn } from "../../provider/kit/text-column.js";
+import { toColumn, toNullableColumn } from "../../provider/kit/text-column.js";
 import type { AbandonOptions, ScheduledId } from "../../provider/provider.js";
 import type { Database } from "./database.js";
+import { newSecret, partsOf, tokenOf } from "./lock-token.js";
 import type { Transaction } from "./transaction.js";
 
 const insertMessage = `
@@ -44,16 +45,15 @@ export const takeBackAttempts = `
  * them keep their order.
  */
 export const holdLock = `
-  UPDATE duroxide_instance_locks SET lock_token = NULL, locked_until = ? WHERE lock_token = ?
-  RETURNING instance_id, locked_at
+  UPDATE duroxide_instance_locks SET lock_token = NULL, locked_until = ? WHERE instance_id = ? AND lock_token = ?
 `;
 export const deleteLiveLock = `
-  DELETE FROM duroxide_instance_locks WHERE lock_token = ? AND locked_until > ? RETURNING instance_id, locked_at
+  DELETE FROM duroxide_instance_locks WHERE instance_id = ? AND lock_token = ? AND locked_until > ?
 `;
 /** Live, expired or lapsed. */
-export const deleteLock = `DELETE FROM duroxide_instance_locks WHERE lock_token = ? RETURNING instance_id, locked_at`;
+export const deleteLock = `DELETE FROM duroxide_instance_locks WHERE instance_id = ? AND lock_token = ?`;
 export const renewLiveLock = `
-  UPDATE duroxide_instance_locks SET locked_until = ? WHERE lock_token = ? AND locked_until > ?
+  UPDATE duroxide_instance_locks SET locked_until = ? WHERE instance_id = ? AND lock_token = ? AND locked_until > ?
 `;
 
 /** Whether the instance has a message that waits for nothing but the lock. */
@@ -74,80 +74,114 @@ export const selectNextDue = `
   )
 `;
 
-export interface LockRow {
-  readonly instance_id: string;
-  readonly locked_at: number;
+/** The lock of an instance, as its token tells. */
+export interface TurnLock {
+  /** As a column. */
+  readonly instanceId: string;
+  readonly secret: string;
+  /** The messages of its batch were visible then. */
+  readonly lockedAt: number;
+  /** The instance's current execution, which was running then; 0: there was none. */
+  readonly executionId: number;
+}
+
+export function newTurnLock(
+  tx: Transaction,
+  instanceId: string,
+  executionId: number,
+): TurnLock & { readonly token: string } {
+  const secret = newSecret(tx.newToken);
+  const token = tokenOf(secret, `${tx.now}:${executionId}:${instanceId}`);
+  return { instanceId, executionId, lockedAt: tx.now, secret, token };
+}
+
+export function turnLockOf(token: string): TurnLock {
+  const { secret, place } = partsOf(token);
+  const first = place.indexOf(":");
+  const second = place.indexOf(":", first + 1);
+  return {
+    secret,
+    lockedAt: Number(place.slice(0, first)),
+    executionId: Number(place.slice(first + 1, second)),
+    instanceId: place.slice(second + 1),
+  };
 }
 
 export function enqueueMessage(tx: Transaction, item: OrchestratorItem, delayMs = 0): void {
   const instance = targetInstance(item);
+  const instanceId = toColumn(instance);
+  const isStart = isStartLike(item);
+  const parentId = toNullableColumn((isStart ? item.parentInstance : null) ?? null);
   const dueAt = item.type === "TimerFired" ? item.fireAtMs : tx.now;
   const visibleAt = Math.max(dueAt, tx.timeIn(delayMs));
   const isVisible = visibleAt <= tx.now;
-  const [timerExecutionId, timerId] = item.type === "TimerFired" ? [item.executionId, item.id] : [null, null];
-  tx.db.run(
-    insertMessage,
-    toColumn(instance),
-    isVisible ? "ready" : "waiting",
-    dueAt,
-    visibleAt,
-    isStartLike(item) ? 1 : 0,
-    toNullableColumn((isStartLike(item) ? item.parentInstance : null) ?? null),
-    timerExecutionId,
-    timerId,
-    encodeWorkItem(item),
-  );
+  const text = encodeWorkItem(item);
+  if (isVisible && item.type !== "TimerFired") {
+    tx.newMessages.add(instanceId, { isStart, parentId, text });
+  } else {
+    const timer = item.type === "TimerFired" ? ([item.executionId, item.id] as const) : ([null, null] as const);
+    const state = isVisible ? "ready" : "waiting";
+    tx.newMessages.writeOf(instanceId);
+    tx.db.run(insertMessage, instanceId, state, dueAt, visibleAt, isStart ? 1 : 0, parentId, ...timer, text);
+  }
   if (isVisible) tx.effects.readyMessages += 1;
   else tx.effects.messageAt(visibleAt);
-  if (isStartLike(item)) instanceMayBegin(tx, instance);
+  if (isStart) instanceMayBegin(tx, instance);
 }
 
 /** What was parked until somebody says what the instance is can be fetched now. */
 export function instanceMayBegin(tx: Transaction, instance: string): void {
   tx.effects.readyMessages += tx.db.run(unparkMessages, toColumn(instance));
-  tx.effects.changedInstances.add(instance);
+  tx.effects.changed(instance);
 }
 
 export function cancelTimer(tx: Transaction, { instance, executionId, id }: ScheduledId): void {
   tx.db.run(deleteTimer, toColumn(instance), executionId, id);
 }
 
-/** Ends a live lock and removes its batch: the first step of an ack. */
-export function consumeBatch(tx: Transaction, operation: string, lockToken: string): string {
-  const lock = tx.db.get<LockRow>(deleteLiveLock, lockToken, tx.now);
-  if (lock === undefined) throw lockLost(operation, lockToken);
-  tx.db.run(deleteTaken, lock.instance_id, lock.locked_at);
-  return fromColumn(lock.instance_id);
+/** Ends a live lock and removes its batch: the first step of an ack. Answers whose it was, as a column. */
+export function consumeBatch(tx: Transaction, operation: string, token: string): TurnLock {
+  const lock = turnLockOf(token);
+  const { instanceId, secret, lockedAt } = lock;
+  if (tx.db.run(deleteLiveLock, instanceId, secret, tx.now) === 0) throw lockLost(operation, token);
+  tx.db.run(deleteTaken, instanceId, lockedAt);
+  return lock;
 }
 
-export function abandonBatch(tx: Transaction, lockToken: string, options: AbandonOptions): void {
+export function abandonBatch(tx: Transaction, token: string, options: AbandonOptions): void {
   const { delayMs = 0, ignoreAttempt = false } = options;
-  if (delayMs > 0) holdBatch(tx, lockToken, tx.timeIn(delayMs), ignoreAttempt);
-  else giveBack(tx, lockToken, ignoreAttempt);
+  if (delayMs > 0) holdBatch(tx, turnLockOf(token), tx.timeIn(delayMs), ignoreAttempt);
+  else giveBack(tx, turnLockOf(token), ignoreAttempt);
 }
 
-function giveBack(tx: Transaction, lockToken: string, ignoreAttempt: boolean): void {
-  const lock = tx.db.get<LockRow>(deleteLock, lockToken);
-  if (lock === undefined) return;
-  tx.db.run(releaseBatch, ignoreAttempt ? 1 : 0, lock.instance_id, lock.locked_at);
-  announceRelease(tx, fromColumn(lock.instance_id));
+function giveBack(tx: Transaction, { instanceId, secret, lockedAt }: TurnLock, ignoreAttempt: boolean): void {
+  if (tx.db.run(deleteLock, instanceId, secret) === 0) return;
+  tx.db.run(releaseBatch, ignoreAttempt ? 1 : 0, instanceId, lockedAt);
+  announceRelease(tx, instanceId);
 }
 
-function holdBatch(tx: Transaction, lockToken: string, until: number, ignoreAttempt: boolean): void {
-  const lock = tx.db.get<LockRow>(holdLock, until, lockToken);
-  if (lock === undefined) return;
-  if (ignoreAttempt) tx.db.run(takeBackAttempts, lock.instance_id, lock.locked_at);
+function holdBatch(
+  tx: Transaction,
+  { instanceId, secret, lockedAt }: TurnLock,
+  until: number,
+  ignoreAttempt: boolean,
+): void {
+  if (tx.db.run(holdLock, until, instanceId, secret) === 0) return;
+  if (ignoreAttempt) tx.db.run(takeBackAttempts, instanceId, lockedAt);
   tx.effects.messageAt(until);
 }
 
-export function renewLock(tx: Transaction, lockToken: string, extendForMs: number): void {
-  const renewed = tx.db.run(renewLiveLock, tx.timeIn(extendForMs), lockToken, tx.now);
-  if (renewed === 0) throw lockLost("renewOrchestrationItemLock", lockToken);
+export function renewLock(tx: Transaction, token: string, extendForMs: number): void {
+  const { instanceId, secret } = turnLockOf(token);
+  const renewed = tx.db.run(renewLiveLock, tx.timeIn(extendForMs), instanceId, secret, tx.now);
+  if (renewed === 0) throw lockLost("renewOrchestrationItemLock", token);
 }
 
 /** What arrived while the instance was locked can be fetched now. */
-export function announceRelease(tx: Transaction, instance: string): void {
-  if (tx.db.get(selectReadyMessage, toColumn(instance), tx.now) !== undefined) tx.effects.readyMessages += 1;
+export function announceRelease(tx: Transaction, instanceId: string): void {
+  const isAwaited =
+    tx.newMessages.release(instanceId) || tx.db.get(selectReadyMessage, instanceId, tx.now) !== undefined;
+  if (isAwaited) tx.effects.readyMessages += 1;
 }
 
 /** When a message may become ready by the passing of time, after a look at `since` found none. */

@@ -102,7 +102,7 @@ export const MIGRATIONS: readonly Migration[] = [
       CREATE TABLE duroxide_instance_locks (
         instance_id  TEXT    NOT NULL PRIMARY KEY,
         -- Null: nobody's. It only keeps the instance back until its end.
-        lock_token   TEXT    UNIQUE,
+        lock_token   TEXT,
         -- Null: it has lapsed, and is kept only so that its dispatcher may abandon what nobody has taken since.
         locked_until INTEGER,
         -- The messages of its batch were visible then.
@@ -126,7 +126,6 @@ export const MIGRATIONS: readonly Migration[] = [
       ) STRICT;
       CREATE INDEX duroxide_activities_ready ON duroxide_worker_queue (tag) WHERE held_until IS NULL;
       CREATE INDEX duroxide_activities_held ON duroxide_worker_queue (held_until) WHERE held_until IS NOT NULL;
-      CREATE INDEX duroxide_activities_by_token ON duroxide_worker_queue (lock_token) WHERE lock_token IS NOT NULL;
       CREATE INDEX duroxide_activities_by_id ON duroxide_worker_queue (instance_id, execution_id, activity_id);
       CREATE INDEX duroxide_activities_by_session ON duroxide_worker_queue (session_id) WHERE session_id IS NOT NULL;
 

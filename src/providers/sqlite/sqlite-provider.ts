@@ -18,7 +18,7 @@ import { completeAdmin } from "../../provider/kit/complete-admin.js";
 import type { Effects } from "../../provider/kit/effects.js";
 import { InstanceWatchers } from "../../provider/kit/instance-watchers.js";
 import { checkCompletion, checkOrchestratorItem, checkWorkerItem } from "../../provider/kit/refusals.js";
-import { WorkSignal } from "../../provider/kit/work-signal.js";
+import { type Reservation, WorkSignal } from "../../provider/kit/work-signal.js";
 import { workerGroup } from "../../provider/kit/worker-wake.js";
 import type {
   AbandonOptions,
@@ -27,6 +27,7 @@ import type {
   ExecutionState,
   FetchOrchestrationOptions,
   FetchWorkOptions,
+  InstanceChange,
   InstanceStats,
   InstanceStatus,
   LockedOrchestrationItem,
@@ -38,36 +39,44 @@ import type {
 import { adminStore } from "./admin.js";
 import { ChangePoller } from "./change-poller.js";
 import { Database } from "./database.js";
-import { fetchOrchestration, mayHaveMessages } from "./fetch-orchestration.js";
-import { GroupCommit } from "./group-commit.js";
+import { fetchOrchestration } from "./fetch-orchestration.js";
+import { GroupCommit, type Served } from "./group-commit.js";
 import { appendEvents, latestExecution, readEvents } from "./history.js";
 import { customStatus, hasBegun, instanceStats, instanceStatus, recordAppend } from "./instances.js";
 import { kvValue, kvValues } from "./kv.js";
 import { migrate } from "./migrations.js";
+import { NextDue } from "./next-due.js";
 import { absolutePath, resolveOptions, type SqliteOptions, type SqliteSettings } from "./options.js";
 import { abandonBatch, enqueueMessage, instanceMayBegin, nextMessageAt, renewLock } from "./orchestrator-queue.js";
 import { removeExpiredSessions, renewSessions } from "./sessions.js";
-import { Transaction } from "./transaction.js";
+import type { Transaction } from "./transaction.js";
 import { commitTurn } from "./turn-commit.js";
 import {
   abandonActivity,
   ackActivity,
   enqueueActivity,
   fetchActivity,
-  mayHaveActivity,
   nextActivityAt,
   renewActivity,
 } from "./worker-queue.js";
 
+/** Takes work for one fetch, in whose transaction ever. */
+type Take<T> = (tx: Transaction) => T | null;
+
+/** One of the two queues, and those who wait for work from it. */
+interface Queue<T> {
+  readonly operation: string;
+  readonly signal: WorkSignal<T, Take<T>>;
+  readonly nextDue: NextDue;
+  readonly nextAt: (db: Database, since: number) => number | null;
+}
+
 /** A fetch that may wait. */
 interface Search<T> {
-  readonly operation: string;
-  readonly signal: WorkSignal;
+  readonly queue: Queue<T>;
   readonly group: () => string;
   readonly options: { readonly pollTimeoutMs?: number; readonly signal?: AbortSignal };
-  readonly mayFind: (db: Database, now: number) => boolean;
-  readonly take: (tx: Transaction) => T | null;
-  readonly nextAt: (db: Database, since: number) => number | null;
+  readonly take: Take<T>;
 }
 
 /**
@@ -86,13 +95,11 @@ export class SqliteProvider implements Provider {
   readonly #database: Database;
   readonly #writes: GroupCommit;
   readonly #settings: SqliteSettings;
-  readonly #messages: WorkSignal;
-  readonly #activities: WorkSignal;
+  readonly #messages: Queue<LockedOrchestrationItem>;
+  readonly #activities: Queue<LockedWorkItem>;
   readonly #watchers = new InstanceWatchers();
   /** Null: only this process can see the database, or nobody wants to know. */
   readonly #changes: ChangePoller | null;
-  /** Fetches that wait, and have looked. Nobody else needs to be told when something falls due. */
-  #waiting = 0;
 
   private constructor(database: Database, settings: SqliteSettings) {
     if (!(database instanceof Database)) {
@@ -100,10 +107,26 @@ export class SqliteProvider implements Provider {
     }
     const { clock, crossProcessPollMs } = settings;
     this.#database = database;
-    this.#writes = new GroupCommit(database, clock);
+    this.#writes = new GroupCommit({
+      database,
+      clock,
+      newToken: settings.newId,
+      serve: (tx) => this.#serve(tx),
+      announce: (effects, isServed) => this.#announce(effects, isServed),
+    });
     this.#settings = settings;
-    this.#messages = new WorkSignal(clock);
-    this.#activities = new WorkSignal(clock);
+    this.#messages = {
+      operation: "fetchOrchestrationItem",
+      signal: new WorkSignal(clock),
+      nextDue: new NextDue(),
+      nextAt: nextMessageAt,
+    };
+    this.#activities = {
+      operation: "fetchWorkItem",
+      signal: new WorkSignal(clock),
+      nextDue: new NextDue(),
+      nextAt: nextActivityAt,
+    };
     const readVersion = () => database.dataVersion();
     this.#changes =
       database.isShared && crossProcessPollMs > 0
@@ -112,7 +135,7 @@ export class SqliteProvider implements Provider {
     this.admin = completeAdmin(
       adminStore({
         read: (operation, work) => database.read(operation, (db) => work(db, clock.now())),
-        write: (operation, work) => this.#write(operation, work),
+        write: (operation, work) => this.#writes.write(operation, work),
       }),
       this,
     );
@@ -146,8 +169,8 @@ export class SqliteProvider implements Provider {
    * reject. Closing twice does nothing.
    */
   async close(): Promise<void> {
-    this.#messages.close();
-    this.#activities.close();
+    this.#messages.signal.close();
+    this.#activities.signal.close();
     this.#changes?.close();
     this.#database.beginClosing();
     await this.#writes.idle();
@@ -162,8 +185,8 @@ export class SqliteProvider implements Provider {
 
   async enqueueForOrchestrator(item: OrchestratorItem, options: EnqueueOptions = {}): Promise<EnqueueOutcome> {
     checkOrchestratorItem("enqueueForOrchestrator", item);
-    return this.#write("enqueueForOrchestrator", (tx) => {
-      if (options.ifAbsent && isStartLike(item) && hasBegun(tx.db, item.instance)) return "exists";
+    return this.#writes.write("enqueueForOrchestrator", (tx) => {
+      if (options.ifAbsent && isStartLike(item) && hasBegun(tx, item.instance)) return "exists";
       enqueueMessage(tx, item, options.delayMs);
       return "enqueued";
     });
@@ -172,70 +195,64 @@ export class SqliteProvider implements Provider {
   async fetchOrchestrationItem(options: FetchOrchestrationOptions): Promise<LockedOrchestrationItem | null> {
     if (options.capability?.supportedVersions.length === 0) return null;
     return this.#search({
-      operation: "fetchOrchestrationItem",
-      signal: this.#messages,
+      queue: this.#messages,
       group: () => JSON.stringify(options.capability?.supportedVersions[0] ?? null),
       options,
-      mayFind: (db, now) => mayHaveMessages(db, options, now),
       take: (tx) => fetchOrchestration(tx, options),
-      nextAt: nextMessageAt,
     });
   }
 
   async ackOrchestrationItem(lockToken: string, turn: TurnCommit): Promise<void> {
-    return this.#write("ackOrchestrationItem", (tx) => commitTurn(tx, lockToken, turn));
+    return this.#writes.write("ackOrchestrationItem", (tx) => commitTurn(tx, lockToken, turn));
   }
 
   async abandonOrchestrationItem(lockToken: string, options: AbandonOptions = {}): Promise<void> {
-    return this.#write("abandonOrchestrationItem", (tx) => abandonBatch(tx, lockToken, options));
+    return this.#writes.write("abandonOrchestrationItem", (tx) => abandonBatch(tx, lockToken, options));
   }
 
   async renewOrchestrationItemLock(lockToken: string, extendForMs: number): Promise<void> {
-    return this.#write("renewOrchestrationItemLock", (tx) => renewLock(tx, lockToken, extendForMs));
+    return this.#writes.write("renewOrchestrationItemLock", (tx) => renewLock(tx, lockToken, extendForMs));
   }
 
   // Worker queue
 
   async enqueueForWorker(item: ActivityExecute): Promise<void> {
     checkWorkerItem("enqueueForWorker", item);
-    return this.#write("enqueueForWorker", (tx) => enqueueActivity(tx, item));
+    return this.#writes.write("enqueueForWorker", (tx) => enqueueActivity(tx, item));
   }
 
   async fetchWorkItem(options: FetchWorkOptions): Promise<LockedWorkItem | null> {
     if (options.tagFilter?.kind === "none") return null;
     return this.#search({
-      operation: "fetchWorkItem",
-      signal: this.#activities,
+      queue: this.#activities,
       group: () => workerGroup(options),
       options,
-      mayFind: (db, now) => mayHaveActivity(db, options, now),
       take: (tx) => fetchActivity(tx, options),
-      nextAt: nextActivityAt,
     });
   }
 
   async ackWorkItem(lockToken: string, completion: OrchestratorItem | null): Promise<void> {
     if (completion !== null) checkCompletion("ackWorkItem", completion);
-    return this.#write("ackWorkItem", (tx) => ackActivity(tx, lockToken, completion));
+    return this.#writes.write("ackWorkItem", (tx) => ackActivity(tx, lockToken, completion));
   }
 
   async abandonWorkItem(lockToken: string, options: AbandonOptions = {}): Promise<void> {
-    return this.#write("abandonWorkItem", (tx) => abandonActivity(tx, lockToken, options));
+    return this.#writes.write("abandonWorkItem", (tx) => abandonActivity(tx, lockToken, options));
   }
 
   async renewWorkItemLock(lockToken: string, extendForMs: number): Promise<ExecutionState> {
-    return this.#write("renewWorkItemLock", (tx) => renewActivity(tx, lockToken, extendForMs));
+    return this.#writes.write("renewWorkItemLock", (tx) => renewActivity(tx, lockToken, extendForMs));
   }
 
   async renewSessionLock(
     ownerIds: readonly string[],
     options: { readonly extendForMs: number; readonly idleTimeoutMs: number },
   ): Promise<number> {
-    return this.#write("renewSessionLock", (tx) => renewSessions(tx, ownerIds, options));
+    return this.#writes.write("renewSessionLock", (tx) => renewSessions(tx, ownerIds, options));
   }
 
   async cleanupOrphanedSessions(_options: { readonly idleTimeoutMs: number }): Promise<number> {
-    return this.#write("cleanupOrphanedSessions", removeExpiredSessions);
+    return this.#writes.write("cleanupOrphanedSessions", removeExpiredSessions);
   }
 
   // Reading
@@ -249,7 +266,7 @@ export class SqliteProvider implements Provider {
   }
 
   async appendWithExecution(instance: string, executionId: number, events: readonly Event[]): Promise<void> {
-    return this.#write("appendWithExecution", (tx) => {
+    return this.#writes.write("appendWithExecution", (tx) => {
       recordAppend(tx, instance, executionId);
       appendEvents(tx, "appendWithExecution", instance, executionId, events);
       instanceMayBegin(tx, instance);
@@ -281,23 +298,23 @@ export class SqliteProvider implements Provider {
 
   // Transactions, and those who wait for them
 
-  async #write<T>(operation: string, work: (tx: Transaction) => T): Promise<T> {
-    const { result, effects } = await this.#writes.write(operation, (db, now) => {
-      const tx = new Transaction(db, now, this.#settings.newId);
-      return { result: work(tx), effects: tx.effects };
-    });
-    this.#announce(effects); // Only of those runs that were committed.
-    return result;
+  /** Takes what has become ready for those who wait for it. */
+  #serve(tx: Transaction): Served {
+    const served = new ServedFetches();
+    try {
+      serveQueue(tx, this.#messages, tx.effects.readyMessages, served);
+      serveQueue(tx, this.#activities, tx.effects.readyActivities, served);
+      return served;
+    } catch (error) {
+      served.giveBack();
+      throw error;
+    }
   }
 
-  #announce(effects: Effects): void {
-    if (effects.readyMessages > 0) this.#messages.notify(effects.readyMessages);
-    if (effects.readyActivities > 0) this.#activities.notify(effects.readyActivities);
-    if (this.#waiting > 0) {
-      if (effects.nextMessageAt < Number.POSITIVE_INFINITY) this.#messages.wakeAt(effects.nextMessageAt);
-      if (effects.nextActivityAt < Number.POSITIVE_INFINITY) this.#activities.wakeAt(effects.nextActivityAt);
-    }
-    for (const instance of effects.changedInstances) this.#watchers.changed(instance);
+  #announce(effects: Effects, isServed: boolean): void {
+    announceQueue(this.#messages, isServed ? 0 : effects.readyMessages, effects.nextMessageAt);
+    announceQueue(this.#activities, isServed ? 0 : effects.readyActivities, effects.nextActivityAt);
+    for (const [instance, change] of effects.changedInstances) this.#watchers.changed(instance, change);
     for (const warning of effects.warnings) this.#warn(warning);
   }
 
@@ -310,12 +327,14 @@ export class SqliteProvider implements Provider {
   }
 
   #somebodyCommitted(): void {
-    this.#messages.notify();
-    this.#activities.notify();
+    for (const { signal, nextDue } of [this.#messages, this.#activities]) {
+      nextDue.forget();
+      signal.notify();
+    }
     this.#watchers.anythingChanged();
   }
 
-  #watch(instance: string, listener: () => void): () => void {
+  #watch(instance: string, listener: (change: InstanceChange) => void): () => void {
     const leave = this.#changes?.enter();
     const unwatch = this.#watchers.watchInstance(instance, listener);
     return () => {
@@ -324,50 +343,67 @@ export class SqliteProvider implements Provider {
     };
   }
 
-  async #search<T>(search: Search<T>): Promise<T | null> {
-    const { pollTimeoutMs = 0, signal } = search.options;
+  async #search<T>({ queue, group, options, take }: Search<T>): Promise<T | null> {
+    const { pollTimeoutMs = 0, signal } = options;
     if (signal?.aborted) return null;
-    const found = await this.#write(search.operation, search.take);
-    if (found !== null || pollTimeoutMs <= 0) return found;
+    const { operation, nextDue, nextAt } = queue;
+    if (pollTimeoutMs <= 0) return this.#writes.write(operation, take);
 
     const leave = this.#changes?.enter();
+    let lookedAt = 0;
     try {
-      return await this.#wait(search, pollTimeoutMs);
+      return await queue.signal.longPoll({
+        group: group(),
+        pollTimeoutMs,
+        signal,
+        want: take,
+        attempt: () => {
+          lookedAt = this.#settings.clock.now();
+          return this.#writes.write(operation, take);
+        },
+        nextDueAt: () => nextDue.after(lookedAt, () => this.#database.read(operation, (db) => nextAt(db, lookedAt))),
+      });
     } finally {
       leave?.();
     }
   }
+}
 
-  #wait<T>(search: Search<T>, pollTimeoutMs: number): Promise<T | null> {
-    const { clock } = this.#settings;
-    const deadline = clock.now() + pollTimeoutMs;
-    let lookedAt = clock.now();
-    this.#waiting += 1;
-    return search.signal
-      .longPoll({
-        group: search.group(),
-        pollTimeoutMs,
-        signal: search.options.signal,
-        attempt: () => {
-          lookedAt = clock.now();
-          this.#waiting -= 1;
-          return this.#look(search).finally(() => {
-            this.#waiting += 1;
-          });
-        },
-        nextDueAt: async () => {
-          const at = await this.#database.read(search.operation, (db) => search.nextAt(db, lookedAt));
-          return at !== null && at < deadline ? at : null;
-        },
-      })
-      .finally(() => {
-        this.#waiting -= 1;
-      });
+/** What a transaction has taken for fetches that wait. */
+class ServedFetches implements Served {
+  readonly #given: { readonly give: () => void; readonly giveBack: () => void }[] = [];
+
+  add<T>(reservation: Reservation<T, unknown>, found: T): void {
+    this.#given.push({ give: () => reservation.give(found), giveBack: () => reservation.giveBack() });
   }
 
-  /** Looks before it locks: of many that are woken, those who find nothing do not hinder those who write. */
-  async #look<T>({ operation, mayFind, take }: Search<T>): Promise<T | null> {
-    const mayBeThere = await this.#database.read(operation, (db) => mayFind(db, this.#settings.clock.now()));
-    return mayBeThere ? this.#write(operation, take) : null;
+  give(): void {
+    for (const each of this.#given) each.give();
   }
+
+  giveBack(): void {
+    for (const each of this.#given) each.giveBack();
+  }
+}
+
+function serveQueue<T>(tx: Transaction, { signal }: Queue<T>, ready: number, served: ServedFetches): void {
+  if (ready === 0) return;
+  const waiting = [...signal.reserve(ready)];
+  try {
+    for (let next = waiting[0]; next !== undefined; next = waiting[0]) {
+      const found = next.want(tx);
+      waiting.shift();
+      if (found === null) next.giveBack();
+      else served.add(next, found);
+    }
+  } finally {
+    for (const unserved of waiting) unserved.giveBack();
+  }
+}
+
+function announceQueue<T>({ signal, nextDue }: Queue<T>, ready: number, nextAt: number): void {
+  if (ready > 0) signal.notify(ready);
+  if (nextAt === Number.POSITIVE_INFINITY) return;
+  nextDue.learn(nextAt);
+  signal.wakeAt(nextAt);
 }

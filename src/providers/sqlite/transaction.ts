@@ -1,18 +1,44 @@
 // providers/sqlite/transaction.ts — what every operation is handed: the open database, one time, and a list of who to tell.
+//
+//   T1. Everything in one transaction happens at one time.
+//   T2. Rows may be made and not written yet: whoever takes one writes it as taken, which is one write instead of two.
+//       They come after every row that is written, and are written before anybody looks for them in the tables, and before
+//       the commit.
 
 import { Effects } from "../../provider/kit/effects.js";
 import type { Database } from "./database.js";
+import { NewActivities, NewMessages } from "./new-rows.js";
 
-/** One operation's view of the open transaction, which it may share with others. */
+/** One flush of the group commit: shared by the operations that are in it. */
 export class Transaction {
   readonly effects = new Effects();
+  readonly newMessages: NewMessages;
+  readonly newActivities: NewActivities;
+  /** Whether messages and locks whose time has come by now were seen to. */
+  isDueReady = false;
+  /** As above, of activities. */
+  isHeldReleased = false;
 
   constructor(
     readonly db: Database,
-    /** Read once: everything in one transaction happens at one time. */
+    /** Read once (T1). */
     readonly now: number,
     readonly newToken: () => string,
-  ) {}
+  ) {
+    this.newMessages = new NewMessages(db, now);
+    this.newActivities = new NewActivities(db, now);
+  }
+
+  /** How much has happened so far. As long as it stays the same, nothing has. */
+  get changes(): number {
+    return this.db.changes + this.newMessages.made + this.newActivities.made;
+  }
+
+  /** T2 */
+  writeNewRows(): void {
+    this.newMessages.writeAll();
+    this.newActivities.writeAll();
+  }
 
   /** The time that is `delayMs` away, as an integer that columns can hold. */
   timeIn(delayMs: number): number {

@@ -1,6 +1,8 @@
 // providers/sqlite/turn-commit.ts — everything that one turn decided, in one transaction.
 
 import { checkOrchestratorItem, checkWorkerItem } from "../../provider/kit/refusals.js";
+import { fromColumn } from "../../provider/kit/text-column.js";
+import { changeOf } from "../../provider/kit/turn-change.js";
 import type { TurnCommit } from "../../provider/provider.js";
 import { appendEvents } from "./history.js";
 import { recordCustomStatus, recordTurn } from "./instances.js";
@@ -13,14 +15,17 @@ const OPERATION = "ackOrchestrationItem";
 
 /** Whatever it throws, the caller rolls back: the lock is then held as before. */
 export function commitTurn(tx: Transaction, lockToken: string, turn: TurnCommit): void {
-  const instance = consumeBatch(tx, OPERATION, lockToken);
-  recordTurn(tx, instance, lockToken, turn);
+  const lock = consumeBatch(tx, OPERATION, lockToken);
+  const { instanceId } = lock;
+  const instance = fromColumn(instanceId);
+  recordTurn(tx, lock, turn);
   appendEvents(tx, OPERATION, instance, turn.executionId, turn.events);
   applyEvents(tx, instance, turn);
 
+  const goesOn = turn.executionId === lock.executionId && (turn.metadata.status ?? "Running") === "Running";
   for (const item of turn.workerItems) {
     checkWorkerItem(OPERATION, item);
-    enqueueActivity(tx, item);
+    enqueueActivity(tx, item, goesOn && item.executionId === lock.executionId && item.instance === instance);
   }
   for (const item of turn.orchestratorItems) {
     checkOrchestratorItem(OPERATION, item);
@@ -30,8 +35,8 @@ export function commitTurn(tx: Transaction, lockToken: string, turn: TurnCommit)
   for (const activity of turn.cancelledActivities) cancelActivity(tx, activity);
   for (const timer of turn.cancelledTimers) cancelTimer(tx, timer);
 
-  tx.effects.changedInstances.add(instance);
-  announceRelease(tx, instance);
+  tx.effects.changed(instance, changeOf(turn));
+  announceRelease(tx, instanceId);
 }
 
 /** The two kinds of events that the store looks into: custom status and key-value pairs. */

@@ -20,6 +20,7 @@ import type {
 } from "../../provider/provider.js";
 import type { Database } from "./database.js";
 import { executionState } from "./instances.js";
+import { newSecret, partsOf, tokenOf } from "./lock-token.js";
 import { enqueueMessage } from "./orchestrator-queue.js";
 import { claimSession, touchSession } from "./sessions.js";
 import type { Transaction } from "./transaction.js";
@@ -75,19 +76,19 @@ const setAside = `UPDATE duroxide_worker_queue SET lock_token = NULL, held_until
 
 /** Only while the lock is live. */
 export const deleteTaken = `
-  DELETE FROM duroxide_worker_queue WHERE lock_token = ? AND held_until > ? RETURNING session_id
+  DELETE FROM duroxide_worker_queue WHERE id = ? AND lock_token = ? AND held_until > ? RETURNING session_id
 `;
 
 /** Also for an expired lock, as long as nobody has taken the row since. */
 export const abandonTaken = `
   UPDATE duroxide_worker_queue SET lock_token = NULL, held_until = ?, attempt_count = MAX(0, attempt_count - ?)
-  WHERE lock_token = ?
+  WHERE id = ? AND lock_token = ?
 `;
 
 /** Only while the lock is live. */
 export const renewTaken = `
   UPDATE duroxide_worker_queue SET held_until = ?
-  WHERE lock_token = ? AND held_until > ?
+  WHERE id = ? AND lock_token = ? AND held_until > ?
   RETURNING instance_id, execution_id, session_id
 `;
 
@@ -110,12 +111,24 @@ const EVERYBODY = Number.POSITIVE_INFINITY;
 /** Later than any clock shows: the row is kept for whoever wants to look into it. */
 const NEVER = Number.MAX_SAFE_INTEGER;
 
+function activityLockOf(token: string): { readonly id: number; readonly secret: string } {
+  const { secret, place } = partsOf(token);
+  return { secret, id: Number(place) };
+}
+
 interface Candidate {
   readonly id: number;
   readonly session_id: string | null;
 }
 
-export function enqueueActivity(tx: Transaction, item: ActivityExecute): void {
+/** `isRunning`: its execution is known to run. */
+export function enqueueActivity(tx: Transaction, item: ActivityExecute, isRunning = false): void {
+  if (item.sessionId === undefined) {
+    tx.newActivities.add({ instanceId: toColumn(item.instance), item, text: encodeWorkItem(item), isRunning });
+    tx.effects.readyActivities += 1;
+    return;
+  }
+  tx.newActivities.writeAll();
   tx.db.run(
     insertActivity,
     toColumn(item.instance),
@@ -129,47 +142,46 @@ export function enqueueActivity(tx: Transaction, item: ActivityExecute): void {
   tx.effects.readyActivities += fetchesToWake(item);
 }
 
-/** Whether a fetch may find something: a look that takes no lock. */
-export function mayHaveActivity(db: Database, options: FetchWorkOptions, now: number): boolean {
-  return oldestActivity(db, options, now) !== null || db.get(selectEndedHold, now) !== undefined;
-}
-
 export function fetchActivity(tx: Transaction, options: FetchWorkOptions): LockedWorkItem | null {
   releaseHeld(tx);
   for (;;) {
     const candidate = oldestActivity(tx.db, options, tx.now);
-    if (candidate === null) return null;
+    if (candidate === null) return takeNew(tx, options);
     const taken = take(tx, candidate, options);
     if (taken !== null) return taken;
   }
 }
 
-export function ackActivity(tx: Transaction, lockToken: string, completion: OrchestratorItem | null): void {
-  const row = tx.db.get<{ readonly session_id: string | null }>(deleteTaken, lockToken, tx.now);
-  if (row === undefined) throw lockLost("ackWorkItem", lockToken);
+export function ackActivity(tx: Transaction, token: string, completion: OrchestratorItem | null): void {
+  const { id, secret } = activityLockOf(token);
+  const row = tx.db.change<{ readonly session_id: string | null }>(deleteTaken, id, secret, tx.now);
+  if (row === undefined) throw lockLost("ackWorkItem", token);
   touchSession(tx, row.session_id);
   if (completion !== null) enqueueMessage(tx, completion);
 }
 
-export function abandonActivity(tx: Transaction, lockToken: string, options: AbandonOptions): void {
+export function abandonActivity(tx: Transaction, token: string, options: AbandonOptions): void {
+  const { id, secret } = activityLockOf(token);
   const heldUntil = options.delayMs !== undefined && options.delayMs > 0 ? tx.timeIn(options.delayMs) : null;
-  const abandoned = tx.db.run(abandonTaken, heldUntil, options.ignoreAttempt ? 1 : 0, lockToken);
+  const abandoned = tx.db.run(abandonTaken, heldUntil, options.ignoreAttempt ? 1 : 0, id, secret);
   if (heldUntil !== null) tx.effects.activityAt(heldUntil);
   else if (abandoned > 0) tx.effects.readyActivities = EVERYBODY;
 }
 
-export function renewActivity(tx: Transaction, lockToken: string, extendForMs: number): ExecutionState {
-  const row = tx.db.get<{
+export function renewActivity(tx: Transaction, token: string, extendForMs: number): ExecutionState {
+  const { id, secret } = activityLockOf(token);
+  const row = tx.db.change<{
     readonly instance_id: string;
     readonly execution_id: number;
     readonly session_id: string | null;
-  }>(renewTaken, tx.timeIn(extendForMs), lockToken, tx.now);
-  if (row === undefined) throw lockLost("renewWorkItemLock", lockToken);
+  }>(renewTaken, tx.timeIn(extendForMs), id, secret, tx.now);
+  if (row === undefined) throw lockLost("renewWorkItemLock", token);
   touchSession(tx, row.session_id);
   return executionState(tx.db, fromColumn(row.instance_id), row.execution_id);
 }
 
 export function cancelActivity(tx: Transaction, { instance, executionId, id }: ScheduledId): void {
+  tx.newActivities.writeAll();
   tx.db.run(deleteActivity, toColumn(instance), executionId, id); // W2
 }
 
@@ -179,6 +191,8 @@ export function nextActivityAt(db: Database, since: number): number | null {
 }
 
 function releaseHeld(tx: Transaction): void {
+  if (tx.isHeldReleased) return;
+  tx.isHeldReleased = true;
   if (tx.db.get(selectEndedHold, tx.now) === undefined) return;
   if (tx.db.run(releaseEndedHolds, tx.now) > 0) tx.effects.readyActivities = EVERYBODY;
 }
@@ -213,13 +227,37 @@ function wantedTags(db: Database, filter: TagFilter): readonly (string | null)[]
   }
 }
 
+/** What is not written yet is younger than all that is. */
+function takeNew(tx: Transaction, options: FetchWorkOptions): LockedWorkItem | null {
+  const activity = tx.newActivities.next(options.tagFilter ?? { kind: "default-only" });
+  if (activity === null) return null;
+  const secret = newSecret(tx.newToken);
+  const lockedUntil = holdUntil(tx, options);
+  const id = tx.newActivities.writeTaken(activity, secret, lockedUntil);
+  const item = decodeActivity(activity.text);
+  if (item instanceof Error) throw item;
+  return {
+    item,
+    lockToken: tokenOf(secret, String(id)),
+    attemptCount: 1,
+    executionState: activity.isRunning ? "running" : executionState(tx.db, item.instance, item.executionId),
+  };
+}
+
+function holdUntil(tx: Transaction, { lockTimeoutMs }: FetchWorkOptions): number {
+  const lockedUntil = tx.timeIn(lockTimeoutMs);
+  if (lockedUntil <= tx.now) tx.isHeldReleased = false;
+  tx.effects.activityAt(lockedUntil);
+  return lockedUntil;
+}
+
 /** Null where the row cannot be decoded. */
 function take(tx: Transaction, { id, session_id }: Candidate, options: FetchWorkOptions): LockedWorkItem | null {
-  const lockToken = tx.newToken();
-  const lockedUntil = tx.timeIn(options.lockTimeoutMs);
-  const row = tx.db.get<{ readonly attempt_count: number; readonly work_item: string }>(
+  const secret = newSecret(tx.newToken);
+  const lockedUntil = holdUntil(tx, options);
+  const row = tx.db.change<{ readonly attempt_count: number; readonly work_item: string }>(
     takeActivity,
-    lockToken,
+    secret,
     lockedUntil,
     id,
   )!;
@@ -230,10 +268,9 @@ function take(tx: Transaction, { id, session_id }: Candidate, options: FetchWork
     return null;
   }
   if (session_id !== null && options.session !== undefined) claimSession(tx, session_id, options.session);
-  tx.effects.activityAt(lockedUntil);
   return {
     item,
-    lockToken,
+    lockToken: tokenOf(secret, String(id)),
     attemptCount: row.attempt_count,
     executionState: executionState(tx.db, item.instance, item.executionId),
   };

@@ -1,0 +1,54 @@
+// bench/workloads/w5-timers.mjs — W5: many one-second timers, each in an instance of its own. How late does code run?
+//
+//   T1. All instances are started before any runtime runs. It then takes their first turns as fast as it can, and the
+//       timers are due one second after each: as dense as the engine itself makes them.
+//   T2. Lateness is from the due time, as the history has it, to the instant when the code behind the timer runs. Both are
+//       told by the clock of this process, in whole milliseconds.
+//   T3. Nobody waits in the client meanwhile: that would be another load.
+
+import { orchestration } from "duroxide-ts";
+import { countFacts, doAll } from "../lib/load.mjs";
+import { expectEqual, latencyMetrics, metric, runMeasured } from "../lib/measured-process.mjs";
+import { RUNTIME_OPTIONS } from "../lib/settings.mjs";
+import { whileRunning, withClient } from "../lib/store.mjs";
+
+const STARTS_IN_FLIGHT = 100;
+
+/** By instance: when its code went on. */
+const wentOnAt = new Map();
+
+const sleeper = orchestration("Sleeper", async (ctx, ms) => {
+  await ctx.scheduleTimer(ms);
+  if (!ctx.isReplaying && !wentOnAt.has(ctx.instanceId)) wentOnAt.set(ctx.instanceId, Date.now());
+});
+
+async function runTimers(opened, { prefix, count, ms }) {
+  const idOf = (index) => `${prefix}-${index}`;
+  const start = (index) => opened.client.start(sleeper, { instanceId: idOf(index), input: ms });
+  await doAll(count, STARTS_IN_FLIGHT, start); // T1
+  const contents = { orchestrations: [sleeper], ...RUNTIME_OPTIONS.W5 };
+  await whileRunning(opened, contents, (runtime) => countFacts(runtime, "orchestration-ended", count)); // T3
+  return Array.from({ length: count }, (_, index) => idOf(index));
+}
+
+/** T2 */
+async function readTimers(client, ids) {
+  const timers = [];
+  await doAll(ids.length, STARTS_IN_FLIGHT, async (index) => {
+    const history = await client.readHistory(ids[index]);
+    expectEqual(history.at(-1)?.type, "OrchestrationCompleted", "the last event of a history");
+    const dueAt = history.find(({ type }) => type === "TimerCreated").fireAtMs;
+    timers.push({ dueAt, lateMs: wentOnAt.get(ids[index]) - dueAt });
+  });
+  return timers;
+}
+
+await runMeasured(({ store, count = 1_000, ms = 1_000, warmupCount = 200 }) =>
+  withClient(store, async (opened) => {
+    await runTimers(opened, { prefix: "warm-up", count: warmupCount, ms: 10 });
+    const timers = await readTimers(opened.client, await runTimers(opened, { prefix: "timer", count, ms }));
+    const lateMs = timers.map((timer) => timer.lateMs);
+    const dueAt = timers.map((timer) => timer.dueAt).toSorted((one, other) => one - other);
+    return [...latencyMetrics(lateMs, "lateness"), metric("due-within", dueAt.at(-1) - dueAt[0], "ms")];
+  }),
+);

@@ -1,0 +1,23 @@
+// provider/kit/turn-change.ts — what a committed turn changes for those who watch its instance.
+
+import type { InstanceChange, TurnCommit } from "../provider.js";
+
+/**
+ * What to tell the watchers of an instance whose turn was committed: whoever waits for its end need not look after each of
+ * its steps.
+ *
+ * @example
+ * const watchers = new InstanceWatchers();
+ * const committed = (instance: string, turn: TurnCommit) => watchers.changed(instance, changeOf(turn));
+ */
+export function changeOf({ metadata, events }: TurnCommit): InstanceChange {
+  if (metadata.status !== undefined && metadata.status !== "Running") return "state";
+  return events.some(({ type }) => STATE_EVENTS.has(type)) ? "state" : "turn";
+}
+
+const STATE_EVENTS: ReadonlySet<string> = new Set([
+  "CustomStatusUpdated",
+  "KeyValueSet",
+  "KeyValueCleared",
+  "KeyValuesCleared",
+]);

@@ -1,0 +1,30 @@
+// providers/sqlite/next-due.ts — remembers when the passing of time alone will bring work, so that not every wait asks.
+//
+// What this process writes tells when it falls due. Only what was there before, or comes from other processes, must be
+// looked for.
+
+export class NextDue {
+  /** Null: nobody knows. It may be earlier than the truth, never later. */
+  #at: number | null = null;
+
+  /** Something falls due then. */
+  learn(timeMs: number): void {
+    if (this.#at !== null && timeMs < this.#at) this.#at = timeMs;
+  }
+
+  /** Somebody else has written something. */
+  forget(): void {
+    this.#at = null;
+  }
+
+  /** The first that falls due after `since`. `look` finds out where that is not known; null: nothing ever does. */
+  async after(since: number, look: () => Promise<number | null>): Promise<number | null> {
+    if (this.#at === null || this.#at <= since) {
+      this.#at = Number.POSITIVE_INFINITY;
+      const found = await look();
+      if (this.#at !== null) this.#at = Math.min(this.#at, found ?? Number.POSITIVE_INFINITY);
+      else return found;
+    }
+    return this.#at === Number.POSITIVE_INFINITY ? null : this.#at;
+  }
+}
