@@ -15,7 +15,10 @@ const INPUT = 1_000;
 
 export const EVENTS_PER_CHAIN = 2 + 2 * CHAIN_STEPS;
 export const OUTPUT = String(INPUT + CHAIN_STEPS);
+/** An orchestration without a version has this one. */
 export const ORCHESTRATION = { name: chain.name, version: chain.version ?? "1.0.0" };
+/** Major, minor and patch of the engine that may replay it, as SQL lists them. */
+export const PINNED_VERSION = ENGINE_VERSION.split(".").join(", ");
 
 /** All rows of one round bear the same time: what they cost does not depend on it. */
 export const NOW = Date.now();

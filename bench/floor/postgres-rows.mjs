@@ -4,7 +4,7 @@
 // one value for each chain; what is the same for all chains of a stage is part of the statement. Rows are found by their
 // keys, the cheapest way; nobody else is there to compete.
 
-import { LOCKED_UNTIL, NOW, ORCHESTRATION, OUTPUT } from "./chain.mjs";
+import { LOCKED_UNTIL, NOW, ORCHESTRATION, OUTPUT, PINNED_VERSION } from "./chain.mjs";
 
 /** As long as the name that a provider has. */
 const COMMITTER = "00000000-0000-4000-8000-000000000000";
@@ -87,7 +87,7 @@ export const STATEMENTS = {
       executed AS (
         INSERT INTO {schema}.executions
           (instance_id, execution_id, started_at, pinned_major, pinned_minor, pinned_patch)
-        SELECT t.instance_id, 1, ${NOW}, 0, 1, 30 FROM unnest($1::text[]) AS t (instance_id)
+        SELECT t.instance_id, 1, ${NOW}, ${PINNED_VERSION} FROM unnest($1::text[]) AS t (instance_id)
       ),
       appended AS (${insertEvents(events)})
       ${insertActivityLocked(activityId)}`,

@@ -3,7 +3,7 @@
 // One statement writes the rows of many chains: `*` stands for what each of them adds. What is the same for all chains of
 // a stage is part of the statement. Rows are found by their keys, the cheapest way; nobody else is there to compete.
 
-import { LOCKED_UNTIL, NOW, ORCHESTRATION, OUTPUT } from "./chain.mjs";
+import { LOCKED_UNTIL, NOW, ORCHESTRATION, OUTPUT, PINNED_VERSION } from "./chain.mjs";
 
 /**
  * @typedef {object} Write
@@ -61,7 +61,7 @@ const insertExecution = {
     INSERT INTO duroxide_executions
       (instance_id, execution_id, started_at, pinned_major, pinned_minor, pinned_patch)
     VALUES *`,
-  row: `(?, 1, ${NOW}, 0, 1, 30)`,
+  row: `(?, 1, ${NOW}, ${PINNED_VERSION})`,
   values: ({ instance }) => [instance],
 };
 

@@ -139,7 +139,7 @@ describe("writes that are pending at one moment", () => {
 });
 
 describe("fetches that wait", () => {
-  test("are served by one commit when they are woken together", async () => {
+  test("are served by the commit that makes work for them", async () => {
     const clock = new VirtualClock();
     const { provider, file } = await open({ clock });
     const [token] = await lockedTurns(provider, ["a"]);
@@ -152,7 +152,7 @@ describe("fetches that wait", () => {
     const taken = await Promise.all(waiting);
 
     expect(taken.map((locked) => locked?.item.id).sort()).toEqual([1, 2, 3, 4]);
-    expect((await commitsIn(file)) - before).toBe(2);
+    expect((await commitsIn(file)) - before).toBe(1);
   });
 });
 

@@ -314,15 +314,17 @@ export class SqliteProvider implements Provider {
   #announce(effects: Effects, isServed: boolean): void {
     announceQueue(this.#messages, isServed ? 0 : effects.readyMessages, effects.nextMessageAt);
     announceQueue(this.#activities, isServed ? 0 : effects.readyActivities, effects.nextActivityAt);
-    for (const [instance, change] of effects.changedInstances) this.#watchers.changed(instance, change);
-    for (const warning of effects.warnings) this.#warn(warning);
+    for (const [instance, change] of effects.changedInstances)
+      this.#tell(() => this.#watchers.changed(instance, change));
+    for (const warning of effects.warnings) this.#tell(() => this.#settings.onWarning(warning));
   }
 
-  #warn(warning: string): void {
+  /** What is committed stays committed, whatever a listener makes of it, and the others hear of it too. */
+  #tell(listener: () => void): void {
     try {
-      this.#settings.onWarning(warning);
+      listener();
     } catch {
-      // What is committed stays committed, whatever its listener makes of it.
+      // Its own affair.
     }
   }
 
