@@ -23,7 +23,7 @@ async function deleteFinished(client, everySeconds, signal) {
   let deleted = 0;
   while (!signal.aborted) {
     await pause(everySeconds * 1_000, undefined, { signal }).catch(() => {});
-    for (let last = DELETE_AT_ONCE; last === DELETE_AT_ONCE; ) {
+    for (let last = DELETE_AT_ONCE; last === DELETE_AT_ONCE && !signal.aborted; ) {
       const filter = { completedBeforeMs: Date.now() - KEPT_MS, limit: DELETE_AT_ONCE };
       last = (await client.deleteInstanceBulk(filter)).instancesDeleted;
       deleted += last;

@@ -50,6 +50,8 @@ export interface BatcherOptions<Call, R> {
    * alone). Not for what is transient. @default (error) => !(error instanceof ProviderError && error.retryable)
    */
   readonly runsSingly?: (error: unknown) => boolean;
+  /** What the caller is told instead of an error that concerns its call. @default the error itself */
+  readonly errorOf?: (call: Call, error: unknown) => unknown;
 }
 
 interface Pending<Call, R> {
@@ -69,6 +71,7 @@ const DEFAULTS = Object.freeze({
   sizeOf: () => 0,
   keyOf: () => null,
   runsSingly: (error: unknown) => !(error instanceof ProviderError && error.retryable),
+  errorOf: (_call: unknown, error: unknown) => error,
 });
 
 const isPositive = integerBetween(1, Number.MAX_SAFE_INTEGER);
@@ -107,8 +110,9 @@ export class Batcher<Call, R> {
   /** Resolves to the value of the call's outcome, once its batch has come back; rejects with its error. */
   submit(call: Call): Promise<R> {
     return new Promise((resolve, reject) => {
-      const { keyOf, sizeOf } = this.#options;
-      this.#waiting.push({ call, key: keyOf(call), bytes: sizeOf(call), resolve, reject });
+      const { keyOf, sizeOf, errorOf } = this.#options;
+      const rejectAs = (error: unknown): void => reject(errorOf(call, error));
+      this.#waiting.push({ call, key: keyOf(call), bytes: sizeOf(call), resolve, reject: rejectAs });
       this.#schedule();
     });
   }
@@ -203,6 +207,7 @@ function checkBatcherOptions<Call, R>(options: BatcherOptions<Call, R>): void {
     sizeOf: isFunction,
     keyOf: isFunction,
     runsSingly: isFunction,
+    errorOf: isFunction,
   });
   if (options?.run === undefined) throw new InvalidOptionsError("Batcher: option 'run' is missing.");
   if (options.maxBytes !== undefined && options.sizeOf === undefined) {

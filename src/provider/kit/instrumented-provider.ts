@@ -51,17 +51,24 @@ class InstrumentedProvider extends ProviderWrapper {
     return told === undefined ? call() : this.#told(told, call);
   }
 
-  async #told<T>(operation: string, call: () => Promise<T>): Promise<T> {
+  #told<T>(operation: string, call: () => Promise<T>): Promise<T> {
     const pause = this.#pause();
-    if (pause !== null) await pause;
+    return pause === null ? this.#timed(operation, call) : pause.then(() => this.#timed(operation, call));
+  }
+
+  #timed<T>(operation: string, call: () => Promise<T>): Promise<T> {
     const startedAt = this.#clock.now();
-    try {
-      const answer = await call();
-      this.#tell(operation, startedAt, countItems(operation, answer), null);
-      return answer;
-    } catch (error) {
+    const failed = (error: unknown): never => {
       this.#tell(operation, startedAt, 0, error instanceof Error ? error : new Error(messageOf(error)));
       throw error;
+    };
+    try {
+      return call().then((answer) => {
+        this.#tell(operation, startedAt, countItems(operation, answer), null);
+        return answer;
+      }, failed);
+    } catch (error) {
+      return Promise.reject(error).catch(failed); // A provider that throws instead.
     }
   }
 

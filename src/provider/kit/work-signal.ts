@@ -9,6 +9,7 @@
 //   S7. When all are woken, none is always the first to look: what the first cannot use, another one gets soon.
 //   S8. Whoever is reserved is looked for by somebody else, and neither its deadline nor its caller can end its wait
 //       before that one has given it something or given it back: what was taken for it is never lost.
+//   S9. As long as one of a group waits, un-notified, there is nothing for any of them.
 
 import type { Clock, Timer } from "../../clock.js";
 
@@ -26,6 +27,11 @@ export interface LongPoll<T, Want = undefined> {
   readonly nextDueAt: () => Promise<number | null> | number | null;
   /** What whoever reserves it needs to know, to look in its place. */
   readonly want?: Want;
+  /**
+   * Where others of its group wait already, there is nothing for it either: it joins them without a look. Not for groups
+   * whose members may find different things. @default false
+   */
+  readonly joins?: boolean;
 }
 
 /**
@@ -48,14 +54,6 @@ export interface Reservation<T, Want> {
   /** It waits again. */
   giveBack(): void;
 }
-
-type WaitEnd<T> =
-  | { readonly kind: "woken" }
-  | { readonly kind: "over" }
-  | { readonly kind: "given"; readonly value: T };
-
-const WOKEN = { kind: "woken" } as const;
-const OVER = { kind: "over" } as const;
 
 /** They wait again in the order in which they looked. Turned by this part of a circle, time after time, each comes first. */
 const GOLDEN_RATIO = 0.618_033_988_749_895;
@@ -82,11 +80,14 @@ const GOLDEN_RATIO = 0.618_033_988_749_895;
  */
 export class WorkSignal<T = unknown, Want = undefined> {
   readonly #clock: Clock;
-  readonly #groups = new Map<string, Set<Waiter<T, Want>>>();
+  readonly #groups = new Map<string, Set<Poll<T, Want>>>();
   #generation = 0;
   #polls = 0;
   #timer: Timer | null = null;
   #timerAt = Number.POSITIVE_INFINITY;
+  /** For those whose time is up. It may ring for somebody who is no longer there. */
+  #deadlineTimer: Timer | null = null;
+  #deadlineAt = Number.POSITIVE_INFINITY;
   #isClosed = false;
 
   constructor(clock: Clock) {
@@ -95,43 +96,14 @@ export class WorkSignal<T = unknown, Want = undefined> {
 
   /** There may be work for `count` fetches. */
   notify(count = Number.POSITIVE_INFINITY): void {
-    for (const waiter of this.#next(count)) waiter.end(WOKEN);
+    for (const poll of this.#next(count)) poll.wake();
   }
 
   /** There may be work for `count` fetches, and the caller looks for them: those whom `notify` would wake, in its order. */
   reserve(count = Number.POSITIVE_INFINITY): readonly Reservation<T, Want>[] {
     const reserved = this.#next(count);
-    for (const waiter of reserved) waiter.reserve();
+    for (const poll of reserved) poll.reserve();
     return reserved;
-  }
-
-  /** Whether anybody waits. */
-  get isAwaited(): boolean {
-    return this.#groups.size > 0;
-  }
-
-  /** Those to be told of work, who no longer wait. S1, S2 */
-  #next(count: number): readonly Waiter<T, Want>[] {
-    this.#generation += 1;
-    const next: Waiter<T, Want>[] = [];
-    for (const waiters of [...this.#groups.values()]) {
-      let left = count;
-      for (const waiter of this.#inOrder(waiters, count)) {
-        if (left <= 0) break;
-        left -= 1;
-        waiter.leave();
-        next.push(waiter);
-      }
-    }
-    return next;
-  }
-
-  /** Those to be woken: oldest first; but where all of them are, one time this one and one time that one begins (S7). */
-  #inOrder(waiters: ReadonlySet<Waiter<T, Want>>, count: number): Iterable<Waiter<T, Want>> {
-    if (count < waiters.size) return waiters;
-    const all = [...waiters];
-    const first = Math.floor(all.length * GOLDEN_RATIO);
-    return [...all.slice(first), ...all.slice(0, first)];
   }
 
   /** There may be work at `timeMs`. */
@@ -146,39 +118,91 @@ export class WorkSignal<T = unknown, Want = undefined> {
   }
 
   /** Looks for work until there is some, the time is up, the caller gives up, or the provider is closed. */
-  async longPoll(poll: LongPoll<T, Want>): Promise<T | null> {
-    this.#polls += 1;
-    try {
-      return await this.#poll(poll);
-    } finally {
-      this.#polls -= 1;
-      if (this.#polls === 0) this.#stopTimer(); // S6
-    }
-  }
-
-  async #poll(poll: LongPoll<T, Want>): Promise<T | null> {
-    const deadline = this.#clock.now() + poll.pollTimeoutMs;
-    for (;;) {
-      const generation = this.#generation;
-      const found = await poll.attempt();
-      if (found !== null) return found;
-      const leftMs = deadline - this.#clock.now();
-      if (leftMs <= 0 || this.#isClosed || poll.signal?.aborted) return null;
-      const dueAt = await poll.nextDueAt();
-      if (dueAt !== null) this.wakeAt(dueAt);
-      const end = generation === this.#generation ? await this.#wait(poll, leftMs) : WOKEN; // S1
-      if (end.kind === "given") return end.value;
-      if (end.kind === "woken" && !poll.signal?.aborted && !this.#isClosed) continue;
-      if (end.kind === "woken") this.notify(1); // S5
-      return null; // Nothing has happened since the last look, and whoever asks again begins with one.
-    }
+  longPoll(poll: LongPoll<T, Want>): Promise<T | null> {
+    return new Promise((resolve, reject) => {
+      this.#polls += 1;
+      const deadline = this.#clock.now() + poll.pollTimeoutMs;
+      const settled = (settle: () => void): void => {
+        this.#polls -= 1;
+        if (this.#polls === 0) this.#stopTimers(); // S6
+        settle();
+      };
+      new Poll<T, Want>(poll, deadline, this.#host, {
+        resolve: (value) => settled(() => resolve(value)),
+        reject: (error) => settled(() => reject(error)),
+      }).begin();
+    });
   }
 
   /** Ends all waits. */
   close(): void {
     this.#isClosed = true;
-    this.#stopTimer();
+    this.#stopTimers();
     this.notify();
+  }
+
+  readonly #host: PollHost<T, Want> = {
+    generation: () => this.#generation,
+    isClosed: () => this.#isClosed,
+    now: () => this.#clock.now(),
+    wakeAt: (timeMs) => this.wakeAt(timeMs),
+    passOn: () => this.notify(1),
+    isAwaited: (group) => this.#groups.has(group),
+    enter: (poll) => {
+      const polls = this.#groups.get(poll.group);
+      if (polls === undefined) this.#groups.set(poll.group, new Set([poll]));
+      else polls.add(poll);
+      this.#ringAt(poll.deadline);
+    },
+    leave: (poll) => {
+      const polls = this.#groups.get(poll.group);
+      polls?.delete(poll);
+      if (polls?.size === 0) this.#groups.delete(poll.group);
+    },
+  };
+
+  /** Those to be told of work, who no longer wait. S1, S2 */
+  #next(count: number): readonly Poll<T, Want>[] {
+    this.#generation += 1;
+    const next: Poll<T, Want>[] = [];
+    for (const polls of [...this.#groups.values()]) {
+      let left = count;
+      for (const poll of this.#inOrder(polls, count)) {
+        if (left <= 0) break;
+        left -= 1;
+        poll.leave();
+        next.push(poll);
+      }
+    }
+    return next;
+  }
+
+  /** Those to be woken: oldest first; but where all of them are, one time this one and one time that one begins (S7). */
+  #inOrder(polls: ReadonlySet<Poll<T, Want>>, count: number): Iterable<Poll<T, Want>> {
+    if (count < polls.size) return polls;
+    const all = [...polls];
+    const first = Math.floor(all.length * GOLDEN_RATIO);
+    return [...all.slice(first), ...all.slice(0, first)];
+  }
+
+  /** One timer for all: most waits end long before their time, and cost no timer of their own. */
+  #ringAt(deadline: number): void {
+    if (deadline >= this.#deadlineAt || this.#isClosed) return;
+    this.#deadlineTimer?.clear();
+    this.#deadlineAt = deadline;
+    this.#deadlineTimer = this.#clock.setTimer(deadline - this.#clock.now(), () => this.#endOverdue());
+  }
+
+  #endOverdue(): void {
+    this.#deadlineAt = Number.POSITIVE_INFINITY;
+    const now = this.#clock.now();
+    const waiting = [...this.#groups.values()].flatMap((polls) => [...polls]);
+    let earliest = Number.POSITIVE_INFINITY;
+    for (const poll of waiting) {
+      if (poll.deadline <= now) poll.giveUp();
+      else earliest = Math.min(earliest, poll.deadline);
+    }
+    if (earliest < Number.POSITIVE_INFINITY) this.#ringAt(earliest);
   }
 
   #stopTimer(): void {
@@ -187,90 +211,143 @@ export class WorkSignal<T = unknown, Want = undefined> {
     this.#timerAt = Number.POSITIVE_INFINITY;
   }
 
-  #wait(poll: LongPoll<T, Want>, timeoutMs: number): Promise<WaitEnd<T>> {
-    return new Promise((resolve) => {
-      if (poll.signal?.aborted) return resolve(OVER);
-      const waiter = new Waiter<T, Want>({
-        clock: this.#clock,
-        timeoutMs,
-        poll,
-        groups: this.#groups,
-        generation: () => (this.#isClosed ? Number.NaN : this.#generation),
-        resolve,
-      });
-      waiter.enter();
-    });
+  #stopTimers(): void {
+    this.#stopTimer();
+    this.#deadlineTimer?.clear();
+    this.#deadlineTimer = null;
+    this.#deadlineAt = Number.POSITIVE_INFINITY;
   }
 }
 
-interface WaiterDeps<T, Want> {
-  readonly clock: Clock;
-  readonly timeoutMs: number;
-  readonly poll: LongPoll<T, Want>;
-  readonly groups: Map<string, Set<Waiter<T, Want>>>;
-  /** Equals itself as long as nothing has happened. */
-  readonly generation: () => number;
-  readonly resolve: (end: WaitEnd<T>) => void;
+/** What a poll knows of the signal that it belongs to. */
+interface PollHost<T, Want> {
+  /** Another number whenever there may be work. */
+  generation(): number;
+  isClosed(): boolean;
+  now(): number;
+  wakeAt(timeMs: number): void;
+  passOn(): void;
+  isAwaited(group: string): boolean;
+  enter(poll: Poll<T, Want>): void;
+  leave(poll: Poll<T, Want>): void;
 }
 
-/** One wait: in its group, reserved, or over. */
-class Waiter<T, Want> implements Reservation<T, Want> {
-  readonly #deps: WaiterDeps<T, Want>;
-  readonly #timer: Timer;
-  /** Of the reservation. Null: not reserved. */
-  #reservedAt: number | null = null;
-  #isDue = false;
+interface Answer<T> {
+  resolve(value: T | null): void;
+  reject(error: unknown): void;
+}
 
-  constructor(deps: WaiterDeps<T, Want>) {
-    this.#deps = deps;
-    this.#timer = deps.clock.setTimer(deps.timeoutMs, this.#giveUp);
-    deps.poll.signal?.addEventListener("abort", this.#giveUp, { once: true });
+/** One long poll: looking, waiting, reserved or over. Written without `async`: every fetch of every slot comes through here. */
+class Poll<T, Want> implements Reservation<T, Want> {
+  readonly deadline: number;
+  readonly #poll: LongPoll<T, Want>;
+  readonly #host: PollHost<T, Want>;
+  readonly #answer: Answer<T>;
+  /** As of the last look, or of the reservation. */
+  #generation = 0;
+  #isReserved = false;
+  #isListening = false;
+
+  constructor(poll: LongPoll<T, Want>, deadline: number, host: PollHost<T, Want>, answer: Answer<T>) {
+    this.#poll = poll;
+    this.deadline = deadline;
+    this.#host = host;
+    this.#answer = answer;
+  }
+
+  get group(): string {
+    return this.#poll.group;
   }
 
   get want(): Want {
-    return this.#deps.poll.want as Want;
+    return this.#poll.want as Want;
   }
 
-  enter(): void {
-    const { groups, poll } = this.#deps;
-    const waiters = groups.get(poll.group) ?? new Set();
-    groups.set(poll.group, waiters);
-    waiters.add(this);
+  begin(): void {
+    if (this.#poll.joins === true && !this.#isOver() && this.#host.isAwaited(this.group))
+      this.#wait(); // S9
+    else this.#look();
   }
 
-  leave(): void {
-    const { groups, poll } = this.#deps;
-    const waiters = groups.get(poll.group);
-    waiters?.delete(this);
-    if (waiters?.size === 0) groups.delete(poll.group);
+  wake(): void {
+    this.#stopListening();
+    const givesUp = this.#isOver();
+    if (!givesUp) return this.#look();
+    this.#host.passOn(); // S5
+    this.#answer.resolve(null);
   }
 
   reserve(): void {
-    this.#reservedAt = this.#deps.generation();
+    this.#isReserved = true;
+    this.#generation = this.#host.generation();
   }
 
   give(value: T): void {
-    this.end({ kind: "given", value });
+    this.#stopListening();
+    this.#answer.resolve(value);
   }
 
   giveBack(): void {
-    const isUpToDate = this.#reservedAt === this.#deps.generation();
-    this.#reservedAt = null;
-    if (this.#isDue) this.end(OVER);
-    else if (isUpToDate) this.enter();
-    else this.end(WOKEN); // S1
+    this.#isReserved = false;
+    if (this.#isOver() || this.deadline <= this.#host.now()) this.#end();
+    else if (this.#generation === this.#host.generation()) this.#host.enter(this);
+    else this.wake(); // S1
   }
 
-  end(end: WaitEnd<T>): void {
-    this.#timer.clear();
-    this.#deps.poll.signal?.removeEventListener("abort", this.#giveUp);
-    this.#deps.resolve(end);
+  leave(): void {
+    this.#host.leave(this);
   }
 
-  readonly #giveUp = (): void => {
-    this.#isDue = true;
-    if (this.#reservedAt !== null) return; // S8
+  readonly giveUp = (): void => {
+    if (this.#isReserved) return; // S8
     this.leave();
-    this.end(OVER);
+    this.#end();
   };
+
+  #look(): void {
+    this.#generation = this.#host.generation();
+    let found: Promise<T | null> | T | null;
+    try {
+      found = this.#poll.attempt();
+    } catch (error) {
+      return this.#answer.reject(error);
+    }
+    this.#when(found, (value) => {
+      if (value !== null) return this.#answer.resolve(value);
+      if (this.deadline <= this.#host.now() || this.#isOver()) return this.#answer.resolve(null);
+      this.#when(this.#poll.nextDueAt(), (dueAt) => {
+        if (dueAt !== null) this.#host.wakeAt(dueAt);
+        if (this.#generation !== this.#host.generation())
+          this.wake(); // S1
+        else if (this.#poll.signal?.aborted) this.#answer.resolve(null);
+        else this.#wait();
+      });
+    });
+  }
+
+  #when<V>(value: Promise<V> | V, then: (value: V) => void): void {
+    if (value instanceof Promise) value.then(then).catch((error: unknown) => this.#answer.reject(error));
+    else then(value);
+  }
+
+  #wait(): void {
+    if (!this.#isListening) this.#poll.signal?.addEventListener("abort", this.giveUp, { once: true });
+    this.#isListening = true;
+    this.#host.enter(this);
+  }
+
+  #isOver(): boolean {
+    return this.#host.isClosed() || (this.#poll.signal?.aborted ?? false);
+  }
+
+  /** Nothing has happened since the last look, and whoever asks again begins with one. */
+  #end(): void {
+    this.#stopListening();
+    this.#answer.resolve(null);
+  }
+
+  #stopListening(): void {
+    if (this.#isListening) this.#poll.signal?.removeEventListener("abort", this.giveUp);
+    this.#isListening = false;
+  }
 }

@@ -117,7 +117,7 @@ export class Database {
 
   /** Runs `work` as one transaction, all or nothing. It may run again where another process got in between. */
   async write<T>(operation: string, work: (db: Database) => T): Promise<T> {
-    this.checkOpen(operation);
+    this.#checkOpen(operation);
     try {
       return await this.writeForMany(work);
     } catch (error) {
@@ -131,7 +131,7 @@ export class Database {
   }
 
   async read<T>(operation: string, work: (db: Database) => T): Promise<T> {
-    this.checkOpen(operation);
+    this.#checkOpen(operation);
     try {
       return await this.#whenFree(() => this.#transact("BEGIN", work)); // D2
     } catch (error) {
@@ -139,9 +139,14 @@ export class Database {
     }
   }
 
-  /** @throws ProviderError "invalid" once it is closing. D5 */
-  checkOpen(operation: string): void {
-    if (this.#closing.signal.aborted) throw closedError(operation);
+  /** Null; ProviderError "invalid" once it is closing. D5 */
+  refusal(operation: string): ProviderError | null {
+    return this.#closing.signal.aborted ? closedError(operation) : null;
+  }
+
+  #checkOpen(operation: string): void {
+    const refusal = this.refusal(operation);
+    if (refusal !== null) throw refusal;
   }
 
   /** Why an operation failed, in the words of the contract. */

@@ -15,8 +15,11 @@ import { type Database, NoTransaction } from "./database.js";
 import { isDriverError } from "./driver-errors.js";
 import { Transaction } from "./transaction.js";
 
-/** What one call does in an open transaction. It may run more than once; only the last run counts. */
-type Work = (tx: Transaction) => unknown;
+interface Call {
+  readonly operation: string;
+  /** What it does in an open transaction. It may run more than once; only the last run counts. */
+  readonly work: (tx: Transaction) => unknown;
+}
 
 /** Those for whom a transaction takes work beside its calls. */
 export interface Servants {
@@ -40,29 +43,26 @@ interface GroupCommitDeps extends Servants {
 
 export class GroupCommit {
   readonly #deps: GroupCommitDeps;
-  readonly #batcher: Batcher<Work, unknown>;
+  readonly #batcher: Batcher<Call, unknown>;
   /** Ends the hold on the time of those who are not tried yet. Null: there are none. */
   #letTimeGo: (() => void) | null = null;
 
   constructor(deps: GroupCommitDeps) {
     this.#deps = deps;
     this.#batcher = new Batcher({
-      run: (works) => this.#run(works),
+      run: (calls) => this.#run(calls),
+      errorOf: ({ operation }, error) => deps.database.explain(operation, error),
       maxInFlight: Number.MAX_SAFE_INTEGER, // G5
       runsSingly: (error) => !(error instanceof NoTransaction),
     });
   }
 
   /** @throws ProviderError, and whatever `work` throws: then it has written nothing */
-  async write<T>(operation: string, work: (tx: Transaction) => T): Promise<T> {
-    const { database } = this.#deps;
-    database.checkOpen(operation);
+  write<T>(operation: string, work: (tx: Transaction) => T): Promise<T> {
+    const refusal = this.#deps.database.refusal(operation);
+    if (refusal !== null) return Promise.reject(refusal);
     this.#holdTime();
-    try {
-      return (await this.#batcher.submit(work)) as T;
-    } catch (error) {
-      throw database.explain(operation, error);
-    }
+    return this.#batcher.submit({ operation, work }) as Promise<T>;
   }
 
   /** Resolves when nothing is pending. */
@@ -79,24 +79,24 @@ export class GroupCommit {
     void holding(this.#deps.clock, areTried);
   }
 
-  #run(works: readonly Work[]): Promise<readonly Outcome<unknown>[]> {
-    const outcomes = this.#commit(works);
+  #run(calls: readonly Call[]): Promise<readonly Outcome<unknown>[]> {
+    const outcomes = this.#commit(calls);
     this.#letTimeGo?.();
     this.#letTimeGo = null;
     return outcomes;
   }
 
-  async #commit(works: readonly Work[]): Promise<readonly Outcome<unknown>[]> {
+  async #commit(calls: readonly Call[]): Promise<readonly Outcome<unknown>[]> {
     try {
-      return await this.#attempt(works, (tx) => this.#deps.serve(tx));
+      return await this.#attempt(calls, (tx) => this.#deps.serve(tx));
     } catch (error) {
       if (!(error instanceof ServingFailed)) throw error;
-      return this.#attempt(works, null); // G6
+      return this.#attempt(calls, null); // G6
     }
   }
 
   async #attempt(
-    works: readonly Work[],
+    calls: readonly Call[],
     serve: ((tx: Transaction) => Served) | null,
   ): Promise<readonly Outcome<unknown>[]> {
     const { database, clock, newToken, announce } = this.#deps;
@@ -104,7 +104,7 @@ export class GroupCommit {
     try {
       const { outcomes, effects } = await database.writeForMany((db) => {
         const tx = new Transaction(db, clock.now(), newToken); // G2
-        const outcomes = runAll(tx, works);
+        const outcomes = runAll(tx, calls);
         if (serve !== null) tries.push(serving(tx, serve));
         tx.writeNewRows();
         return { outcomes, effects: tx.effects };
@@ -128,8 +128,8 @@ function serving(tx: Transaction, serve: (tx: Transaction) => Served): Served {
   }
 }
 
-function runAll(tx: Transaction, works: readonly Work[]): readonly Outcome<unknown>[] {
-  return works.map((work) => {
+function runAll(tx: Transaction, calls: readonly Call[]): readonly Outcome<unknown>[] {
+  return calls.map(({ work }) => {
     const changesBefore = tx.changes;
     try {
       return { value: work(tx) };

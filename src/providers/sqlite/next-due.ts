@@ -18,13 +18,17 @@ export class NextDue {
   }
 
   /** The first that falls due after `since`. `look` finds out where that is not known; null: nothing ever does. */
-  async after(since: number, look: () => Promise<number | null>): Promise<number | null> {
-    if (this.#at === null || this.#at <= since) {
-      this.#at = Number.POSITIVE_INFINITY;
-      const found = await look();
-      if (this.#at !== null) this.#at = Math.min(this.#at, found ?? Number.POSITIVE_INFINITY);
-      else return found;
-    }
-    return this.#at === Number.POSITIVE_INFINITY ? null : this.#at;
+  after(since: number, look: () => Promise<number | null>): Promise<number | null> | number | null {
+    if (this.#at !== null && this.#at > since) return finite(this.#at);
+    this.#at = Number.POSITIVE_INFINITY;
+    return look().then((found) => {
+      if (this.#at === null) return found;
+      this.#at = Math.min(this.#at, found ?? Number.POSITIVE_INFINITY);
+      return finite(this.#at);
+    });
   }
+}
+
+function finite(timeMs: number): number | null {
+  return timeMs === Number.POSITIVE_INFINITY ? null : timeMs;
 }

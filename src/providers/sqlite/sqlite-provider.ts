@@ -77,6 +77,8 @@ interface Search<T> {
   readonly group: () => string;
   readonly options: { readonly pollTimeoutMs?: number; readonly signal?: AbortSignal };
   readonly take: Take<T>;
+  /** Whether all fetches of its group want the same. */
+  readonly joins: boolean;
 }
 
 /**
@@ -183,89 +185,95 @@ export class SqliteProvider implements Provider {
 
   // Orchestrator queue
 
-  async enqueueForOrchestrator(item: OrchestratorItem, options: EnqueueOptions = {}): Promise<EnqueueOutcome> {
-    checkOrchestratorItem("enqueueForOrchestrator", item);
+  enqueueForOrchestrator(item: OrchestratorItem, options: EnqueueOptions = {}): Promise<EnqueueOutcome> {
     return this.#writes.write("enqueueForOrchestrator", (tx) => {
+      checkOrchestratorItem("enqueueForOrchestrator", item);
       if (options.ifAbsent && isStartLike(item) && hasBegun(tx, item.instance)) return "exists";
       enqueueMessage(tx, item, options.delayMs);
       return "enqueued";
     });
   }
 
-  async fetchOrchestrationItem(options: FetchOrchestrationOptions): Promise<LockedOrchestrationItem | null> {
-    if (options.capability?.supportedVersions.length === 0) return null;
+  fetchOrchestrationItem(options: FetchOrchestrationOptions): Promise<LockedOrchestrationItem | null> {
+    if (options.capability?.supportedVersions.length === 0) return NOTHING;
     return this.#search({
       queue: this.#messages,
       group: () => JSON.stringify(options.capability?.supportedVersions[0] ?? null),
       options,
       take: (tx) => fetchOrchestration(tx, options),
+      joins: true,
     });
   }
 
-  async ackOrchestrationItem(lockToken: string, turn: TurnCommit): Promise<void> {
+  ackOrchestrationItem(lockToken: string, turn: TurnCommit): Promise<void> {
     return this.#writes.write("ackOrchestrationItem", (tx) => commitTurn(tx, lockToken, turn));
   }
 
-  async abandonOrchestrationItem(lockToken: string, options: AbandonOptions = {}): Promise<void> {
+  abandonOrchestrationItem(lockToken: string, options: AbandonOptions = {}): Promise<void> {
     return this.#writes.write("abandonOrchestrationItem", (tx) => abandonBatch(tx, lockToken, options));
   }
 
-  async renewOrchestrationItemLock(lockToken: string, extendForMs: number): Promise<void> {
+  renewOrchestrationItemLock(lockToken: string, extendForMs: number): Promise<void> {
     return this.#writes.write("renewOrchestrationItemLock", (tx) => renewLock(tx, lockToken, extendForMs));
   }
 
   // Worker queue
 
-  async enqueueForWorker(item: ActivityExecute): Promise<void> {
-    checkWorkerItem("enqueueForWorker", item);
-    return this.#writes.write("enqueueForWorker", (tx) => enqueueActivity(tx, item));
+  enqueueForWorker(item: ActivityExecute): Promise<void> {
+    return this.#writes.write("enqueueForWorker", (tx) => {
+      checkWorkerItem("enqueueForWorker", item);
+      enqueueActivity(tx, item);
+    });
   }
 
-  async fetchWorkItem(options: FetchWorkOptions): Promise<LockedWorkItem | null> {
-    if (options.tagFilter?.kind === "none") return null;
+  fetchWorkItem(options: FetchWorkOptions): Promise<LockedWorkItem | null> {
+    if (options.tagFilter?.kind === "none") return NOTHING;
     return this.#search({
       queue: this.#activities,
       group: () => workerGroup(options),
       options,
       take: (tx) => fetchActivity(tx, options),
+      joins: options.session === undefined,
     });
   }
 
-  async ackWorkItem(lockToken: string, completion: OrchestratorItem | null): Promise<void> {
-    if (completion !== null) checkCompletion("ackWorkItem", completion);
-    return this.#writes.write("ackWorkItem", (tx) => ackActivity(tx, lockToken, completion));
+  ackWorkItem(lockToken: string, completion: OrchestratorItem | null): Promise<void> {
+    return this.#writes.write("ackWorkItem", (tx) => {
+      if (completion !== null) checkCompletion("ackWorkItem", completion);
+      ackActivity(tx, lockToken, completion);
+    });
   }
 
-  async abandonWorkItem(lockToken: string, options: AbandonOptions = {}): Promise<void> {
+  abandonWorkItem(lockToken: string, options: AbandonOptions = {}): Promise<void> {
     return this.#writes.write("abandonWorkItem", (tx) => abandonActivity(tx, lockToken, options));
   }
 
-  async renewWorkItemLock(lockToken: string, extendForMs: number): Promise<ExecutionState> {
+  renewWorkItemLock(lockToken: string, extendForMs: number): Promise<ExecutionState> {
     return this.#writes.write("renewWorkItemLock", (tx) => renewActivity(tx, lockToken, extendForMs));
   }
 
-  async renewSessionLock(
+  renewSessionLock(
     ownerIds: readonly string[],
     options: { readonly extendForMs: number; readonly idleTimeoutMs: number },
   ): Promise<number> {
     return this.#writes.write("renewSessionLock", (tx) => renewSessions(tx, ownerIds, options));
   }
 
-  async cleanupOrphanedSessions(_options: { readonly idleTimeoutMs: number }): Promise<number> {
+  cleanupOrphanedSessions(_options: { readonly idleTimeoutMs: number }): Promise<number> {
     return this.#writes.write("cleanupOrphanedSessions", removeExpiredSessions);
   }
 
   // Reading
 
-  async read(instance: string): Promise<readonly Event[]> {
+  read(instance: string): Promise<readonly Event[]> {
     return this.#database.read("read", (db) => readEvents(db, "read", instance, latestExecution(db, instance)));
   }
 
-  async readWithExecution(instance: string, executionId: number): Promise<readonly Event[]> {
+  readWithExecution(instance: string, executionId: number): Promise<readonly Event[]> {
     return this.#database.read("readWithExecution", (db) => readEvents(db, "readWithExecution", instance, executionId));
   }
 
-  async appendWithExecution(instance: string, executionId: number, events: readonly Event[]): Promise<void> {
+  appendWithExecution(instance: string, executionId: number, events: readonly Event[]): Promise<void> {
     return this.#writes.write("appendWithExecution", (tx) => {
       recordAppend(tx, instance, executionId);
       appendEvents(tx, "appendWithExecution", instance, executionId, events);
@@ -273,26 +281,26 @@ export class SqliteProvider implements Provider {
     });
   }
 
-  async getInstanceStatus(instance: string): Promise<InstanceStatus | null> {
+  getInstanceStatus(instance: string): Promise<InstanceStatus | null> {
     return this.#database.read("getInstanceStatus", (db) => instanceStatus(db, instance));
   }
 
-  async getCustomStatus(
+  getCustomStatus(
     instance: string,
     lastSeenVersion: number,
   ): Promise<{ readonly status: string | null; readonly version: number } | null> {
     return this.#database.read("getCustomStatus", (db) => customStatus(db, instance, lastSeenVersion));
   }
 
-  async getKvValue(instance: string, key: string): Promise<string | null> {
+  getKvValue(instance: string, key: string): Promise<string | null> {
     return this.#database.read("getKvValue", (db) => kvValue(db, instance, key));
   }
 
-  async getKvAllValues(instance: string): Promise<ReadonlyMap<string, string>> {
+  getKvAllValues(instance: string): Promise<ReadonlyMap<string, string>> {
     return this.#database.read("getKvAllValues", (db) => kvValues(db, instance));
   }
 
-  async getInstanceStats(instance: string): Promise<InstanceStats | null> {
+  getInstanceStats(instance: string): Promise<InstanceStats | null> {
     return this.#database.read("getInstanceStats", (db) => instanceStats(db, instance));
   }
 
@@ -345,31 +353,32 @@ export class SqliteProvider implements Provider {
     };
   }
 
-  async #search<T>({ queue, group, options, take }: Search<T>): Promise<T | null> {
+  #search<T>({ queue, group, options, take, joins }: Search<T>): Promise<T | null> {
     const { pollTimeoutMs = 0, signal } = options;
-    if (signal?.aborted) return null;
+    if (signal?.aborted) return NOTHING;
     const { operation, nextDue, nextAt } = queue;
     if (pollTimeoutMs <= 0) return this.#writes.write(operation, take);
 
-    const leave = this.#changes?.enter();
     let lookedAt = 0;
-    try {
-      return await queue.signal.longPoll({
-        group: group(),
-        pollTimeoutMs,
-        signal,
-        want: take,
-        attempt: () => {
-          lookedAt = this.#settings.clock.now();
-          return this.#writes.write(operation, take);
-        },
-        nextDueAt: () => nextDue.after(lookedAt, () => this.#database.read(operation, (db) => nextAt(db, lookedAt))),
-      });
-    } finally {
-      leave?.();
-    }
+    const found = queue.signal.longPoll({
+      group: group(),
+      pollTimeoutMs,
+      signal,
+      joins,
+      want: take,
+      attempt: () => {
+        lookedAt = this.#settings.clock.now();
+        return this.#writes.write(operation, take);
+      },
+      nextDueAt: () => nextDue.after(lookedAt, () => this.#database.read(operation, (db) => nextAt(db, lookedAt))),
+    });
+    if (this.#changes === null) return found;
+    const leave = this.#changes.enter();
+    return found.finally(leave);
   }
 }
+
+const NOTHING = Promise.resolve(null);
 
 /** What a transaction has taken for fetches that wait. */
 class ServedFetches implements Served {
