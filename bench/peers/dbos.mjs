@@ -1,8 +1,8 @@
 // bench/peers/dbos.mjs — DBOS on PostgreSQL: workflows run in the process that starts them, one checkpoint a step.
 
 import { DBOS } from "@dbos-inc/dbos-sdk";
-import postgres from "postgres";
 import { runPeer } from "./run-peer.mjs";
+import { analyzeTables, countRows } from "./schema-admin.mjs";
 import { DBOS_SETTINGS } from "./settings.mjs";
 
 const NOBODYS_QUEUE = "nobodys-queue";
@@ -23,11 +23,10 @@ const chain = DBOS.registerWorkflow(
 );
 
 await runPeer(async ({ store, settings }) => {
-  const { url, schema } = store;
   DBOS.setConfig({
     name: "bench",
-    systemDatabaseUrl: url,
-    systemDatabaseSchemaName: schema,
+    systemDatabaseUrl: store.url,
+    systemDatabaseSchemaName: store.schema,
     logger: LOGGER,
     listenQueues: [],
     ...DBOS_SETTINGS,
@@ -40,12 +39,8 @@ await runPeer(async ({ store, settings }) => {
       return handle.getResult();
     },
     start: (input) => DBOS.startWorkflow(chain, { queueName: NOBODYS_QUEUE })(1, input),
-    async started() {
-      const sql = postgres(url, { max: 1 });
-      const [{ count }] = await sql`SELECT count(*)::int AS count FROM ${sql(schema)}.workflow_status`;
-      await sql.end();
-      return count;
-    },
+    started: () => countRows(store, "workflow_status"),
+    analyze: () => analyzeTables(store),
     close: () => DBOS.shutdown(),
   };
 });

@@ -9,6 +9,7 @@ import { OpenWorkflow } from "openworkflow";
 import { BackendPostgres } from "openworkflow/postgres";
 import postgres from "postgres";
 import { runPeer } from "./run-peer.mjs";
+import { analyzeTables } from "./schema-admin.mjs";
 import { OPENWORKFLOW_SETTINGS } from "./settings.mjs";
 
 await runPeer(async ({ workload, store, settings }) => {
@@ -26,6 +27,7 @@ await runPeer(async ({ workload, store, settings }) => {
     },
     start: (input) => workflow.run({ steps: 1, input }),
     started: async () => (await backend.countWorkflowRuns()).pending,
+    ...(store.kind === "postgres" && { analyze: () => analyzeTables(store) }),
     async close() {
       await Promise.all(running.map((worker) => worker.stop()));
       await backend.stop();

@@ -1,8 +1,8 @@
 // bench/peers/run-peer.mjs — the workloads as a peer meets them: the same loads, counted by the same code as ours.
 //
-//   P1. A peer that serves everybody in turn ends together what began together, again and again: 100 chains at once, and
-//       the window has room for one such burst more or less. So the first chains, those of the warm-up, are of 1 to 5
-//       steps, and what ends together from then on is a fifth of it.
+//   P1. PostgreSQL keeps the plan of a prepared statement, and one that was made for an empty table is a bad one. A real
+//       server analyzes new tables within a minute and plans anew. Nobody measures for a minute here, so there is a
+//       first, unmeasured run of the same load, and then the tables are analyzed.
 
 import { keepInFlight } from "../lib/load.mjs";
 import { expectEqual, latencyMetrics, metric, runMeasured } from "../lib/measured-process.mjs";
@@ -13,10 +13,12 @@ import { expectEqual, latencyMetrics, metric, runMeasured } from "../lib/measure
  *   adds one to what it is given; resolves with its output when that is durable
  * @property {(input: number) => Promise<unknown>} start   resolves when the start of a workflow that nobody runs is durable
  * @property {() => Promise<number>} started   how many starts the store has
+ * @property {() => Promise<void>} [analyze]   P1
  * @property {() => Promise<unknown>} close
  */
 
 const CHAIN_STEPS = 5;
+const FIRST_RUN_SECONDS = 3;
 
 const LOADS = Object.freeze({
   W1: Object.freeze({ inFlight: 100, measure: chains }),
@@ -34,9 +36,14 @@ export async function runPeer(open) {
   await runMeasured(async (args) => {
     const { inFlight, measure } = LOADS[args.workload] ?? {};
     if (measure === undefined) throw new Error(`the peers do not know the workload ${args.workload}`);
+    const load = { inFlight, seconds: 4, warmupSeconds: 1, ...args };
     const peer = await open(args);
     try {
-      return await measure(peer, { inFlight, seconds: 4, warmupSeconds: 1, ...args });
+      if (peer.analyze !== undefined) {
+        await measure(peer, { ...load, seconds: FIRST_RUN_SECONDS, warmupSeconds: 0 }); // P1
+        await peer.analyze();
+      }
+      return await measure(peer, load);
     } finally {
       await peer.close();
     }
@@ -44,8 +51,7 @@ export async function runPeer(open) {
 }
 
 async function chains(peer, load) {
-  const stepsOf = (nr) => (nr <= load.inFlight ? 1 + (nr % CHAIN_STEPS) : CHAIN_STEPS); // P1
-  const { perSecond, latenciesMs } = await keepInFlight(load, (nr) => runToEnd(peer, stepsOf(nr), nr));
+  const { perSecond, latenciesMs } = await keepInFlight(load, (nr) => runToEnd(peer, CHAIN_STEPS, nr));
   return [metric("chains-per-second", perSecond, "1/s"), ...latencyMetrics(latenciesMs)];
 }
 
@@ -59,11 +65,11 @@ async function runToEnd(peer, steps, input) {
 }
 
 async function starts(peer, load) {
-  let acknowledged = 0;
+  let expected = await peer.started();
   const { perSecond } = await keepInFlight(load, async (nr) => {
     await peer.start(nr);
-    acknowledged += 1;
+    expected += 1;
   });
-  expectEqual(await peer.started(), acknowledged, "the number of starts in the store");
+  expectEqual(await peer.started(), expected, "the number of starts in the store");
   return [metric("starts-per-second", perSecond, "1/s")];
 }

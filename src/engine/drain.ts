@@ -4,13 +4,13 @@
 // what was delivered, however deep, has run. No I/O and no timer can come in between. Both functions are captured at
 // load, so that a test's or a user's patching of globals cannot change what a turn is.
 
-const microtask = queueMicrotask;
+const settled = Promise.resolve();
 const tick = process.nextTick.bind(process);
 const immediate = setImmediate;
 
 /** Resolves when the microtask queue is empty. */
 export function drained(): Promise<void> {
-  return new Promise((resolve) => microtask(() => tick(resolve)));
+  return new Promise((resolve) => void settled.then(() => tick(resolve)));
 }
 
 /** Resolves after the event loop had its turn: for long replays, between deliveries. */

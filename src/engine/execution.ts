@@ -163,7 +163,10 @@ export class Execution implements SlotHost {
       if (this.#violation !== null) throw new NondeterminismError(this.#violation);
       this.#isInTurn = true;
       if (this.#unplayed !== null) await this.#play(this.#unplayed);
-      for (const event of arrivals) await this.#apply(event);
+      for (const event of arrivals) {
+        const rest = this.#apply(event);
+        if (rest !== null) await rest;
+      }
       await this.#bindAll();
       if (this.#isForeignAwait()) throw new NondeterminismError(FOREIGN_AWAIT);
       return conclude(this.#ending());
@@ -198,7 +201,10 @@ export class Execution implements SlotHost {
     this.customStatus = started.initialCustomStatus ?? null;
     this.#invoke(new Orchestration(this, started), started.input);
     await this.#drain();
-    for (const event of history) await this.#apply(event);
+    for (const event of history) {
+      const rest = this.#apply(event);
+      if (rest !== null) await rest;
+    }
     this.#isReplaying = false;
     this.#recordedDecisions = [];
     this.#unplayed = null;
@@ -227,7 +233,8 @@ export class Execution implements SlotHost {
     if (!this.#isEnded && this.#index.terminal === null) this.#init.onForeignAwait?.(FOREIGN_AWAIT);
   }
 
-  async #apply(event: Event): Promise<void> {
+  /** Answers what to wait for until code rests again; null: it has not been moved. So do those below. */
+  #apply(event: Event): Promise<void> | null {
     switch (event.type) {
       case "ActivityCompleted":
         return this.#answer(event, "activity", (slot) => slot.complete(event.result));
@@ -247,13 +254,13 @@ export class Execution implements SlotHost {
         this.#queue(event.name).arrive({ order: this.#arrivalCount, name: event.name, data: event.data });
         return this.#deliverReady();
       default:
-        if (isDecision(event)) return this.#match(event);
+        return isDecision(event) ? this.#match(event) : null;
     }
   }
 
-  async #answer(event: Event, kind: Slot["kind"], deliver: (slot: Slot) => void): Promise<void> {
+  #answer(event: Event, kind: Slot["kind"], deliver: (slot: Slot) => void): Promise<void> | null {
     const source = event.sourceEventId;
-    if (source === null || this.#isEnded) return; // X4
+    if (source === null || this.#isEnded) return null; // X4
     const slot = this.#open.get(source);
     if (slot === undefined) {
       const text = `completion without open schedule: event ${event.eventId} (${event.type}) answers event ${source}`;
@@ -264,19 +271,19 @@ export class Execution implements SlotHost {
       throw new NondeterminismError(text);
     }
     this.#open.delete(source);
-    if (slot.isDropped) return;
+    if (slot.isDropped) return null;
     const hasListener = slot.isListened;
     deliver(slot);
-    if (hasListener) await this.#drain();
+    return hasListener ? this.#drain() : null;
   }
 
   /** A recorded decision: the code's next request must be the same. */
-  async #match(event: Event): Promise<void> {
+  #match(event: Event): Promise<void> | null {
     const next = this.#unbound.shift();
     this.#init.onMatch?.(next?.action, event);
     assertMatches(next?.action, event);
     if (next?.slot) this.#bind(next.slot, event);
-    if (this.#unbound.length === 0) await this.#deliverReady(); // X3
+    return this.#unbound.length === 0 ? this.#deliverReady() : null; // X3
   }
 
   /** Records everything that is asked for and not recorded yet, until nothing new is asked for. X2 */
@@ -284,12 +291,14 @@ export class Execution implements SlotHost {
     for (;;) {
       if (this.#unbound.length > 0) {
         for (const { action, slot } of this.#unbound.takeAll()) this.#record(action, slot);
-        await this.#deliverReady();
+        const rest = this.#deliverReady();
+        if (rest !== null) await rest;
         continue;
       }
       const call = this.#isEnded ? undefined : this.#inlineCalls.shift();
       if (call === undefined) return;
-      if (!call.isDropped) await this.#answerInline(call);
+      const rest = call.isDropped ? null : this.#answerInline(call);
+      if (rest !== null) await rest;
     }
   }
 
@@ -303,9 +312,9 @@ export class Execution implements SlotHost {
     this.#inlineCalls.push(slot);
   }
 
-  async #answerInline(slot: Slot): Promise<void> {
+  #answerInline(slot: Slot): Promise<void> | null {
     const result = inlineResult(slot.name, this.nowMs, this.#init.newGuid);
-    await this.#apply(this.#recorder.append({ type: "ActivityCompleted", result }, slot.scheduleId));
+    return this.#apply(this.#recorder.append({ type: "ActivityCompleted", result }, slot.scheduleId));
   }
 
   #bind(slot: Slot, event: Event): void {
@@ -321,26 +330,29 @@ export class Execution implements SlotHost {
     else this.#queue(slot.name).bind(slot);
   }
 
-  async #drain(): Promise<void> {
-    await this.#rest();
-    await this.#deliverReady();
+  #drain(): Promise<void> {
+    return this.#rest().then(this.#goOnDelivering);
   }
+
+  readonly #goOnDelivering = (): Promise<void> | undefined => this.#deliverReady() ?? undefined;
 
   /** Hands out, one at a time, the values that wait only for their turn. X3 */
-  async #deliverReady(): Promise<void> {
-    while (!this.#isEnded) {
-      const slot = this.#ready.take();
-      if (slot === null) return;
-      if (slot.kind === "queue") this.#queue(slot.name).consume(slot);
-      slot.deliverAccepted();
-      await this.#rest();
-    }
+  #deliverReady(): Promise<void> | null {
+    if (this.#isEnded) return null;
+    const slot = this.#ready.take();
+    if (slot === null) return null;
+    if (slot.kind === "queue") this.#queue(slot.name).consume(slot);
+    slot.deliverAccepted();
+    return this.#drain();
   }
 
-  async #rest(): Promise<void> {
-    await drained();
+  #rest(): Promise<void> {
     this.#deliveries += 1;
-    if (this.#deliveries % DELIVERIES_PER_SLICE !== 0) return;
+    return this.#deliveries % DELIVERIES_PER_SLICE === 0 ? this.#restLonger() : drained();
+  }
+
+  async #restLonger(): Promise<void> {
+    await drained();
     this.#isInTurn = false; // Whatever comes in now is foreign.
     await yieldToEventLoop();
     this.#isInTurn = true;

@@ -32,9 +32,11 @@ export async function callActivity(
   const { instance, executionId, id } = item;
   const what = `activity '${item.name}'`;
   try {
-    const input = await validateAsync(definition.input, decodePayload(item.input), `input of ${what}`);
+    const decoded = decodePayload(item.input);
+    const input =
+      definition.input === null ? decoded : await validateAsync(definition.input, decoded, `input of ${what}`);
     const output = await keepRejections(instance, () => definition.run(context, input)); // C2
-    await validateAsync(definition.output, output, `output of ${what}`);
+    if (definition.output !== null) await validateAsync(definition.output, output, `output of ${what}`);
     // Times and guids are bare text, whoever answers: so the turns write them, and so the reference reads them.
     const result = isInlineCall(item.name) ? String(output) : encodePayload(output, `output of ${what}`);
     return { completion: { type: "ActivityCompleted", instance, executionId, id, result } };
@@ -60,15 +62,74 @@ export function activityRef(item: ActivityExecute, attempt: number, workerId: st
   };
 }
 
-export function activityContext(
-  ref: ActivityRef,
-  { instance, executionId, id, retryOf = id }: ActivityExecute,
-  signal: AbortSignal,
-  client: Client,
-  emit: (fact: Fact) => void,
-): ActivityContext {
-  const idempotencyKey = `${instance}:${executionId}:${retryOf}`;
-  return { ...ref, idempotencyKey, signal, client, trace: traceOf(ref, emit) };
+/** What a run hands to the code of its activity. Signal and trace are made when they are asked for: most never are. */
+export class CallContext implements ActivityContext {
+  readonly instanceId: string;
+  readonly executionId: number;
+  readonly orchestrationName: string;
+  readonly orchestrationVersion: string;
+  readonly activityName: string;
+  readonly activityId: number;
+  readonly idempotencyKey: string;
+  readonly attempt: number;
+  readonly workerId: string;
+  readonly sessionId: string | null;
+  readonly tag: string | null;
+  readonly client: Client;
+  readonly #ref: ActivityRef;
+  readonly #emit: (fact: Fact) => void;
+  readonly #cancellation: Cancellation;
+  #trace: ActivityTrace | null = null;
+
+  constructor(
+    ref: ActivityRef,
+    { instance, executionId, id, retryOf = id }: ActivityExecute,
+    deps: { readonly client: Client; readonly emit: (fact: Fact) => void; readonly cancellation: Cancellation },
+  ) {
+    this.instanceId = ref.instanceId;
+    this.executionId = ref.executionId;
+    this.orchestrationName = ref.orchestrationName;
+    this.orchestrationVersion = ref.orchestrationVersion;
+    this.activityName = ref.activityName;
+    this.activityId = ref.activityId;
+    this.idempotencyKey = `${instance}:${executionId}:${retryOf}`;
+    this.attempt = ref.attempt;
+    this.workerId = ref.workerId;
+    this.sessionId = ref.sessionId;
+    this.tag = ref.tag;
+    this.client = deps.client;
+    this.#ref = ref;
+    this.#emit = deps.emit;
+    this.#cancellation = deps.cancellation;
+  }
+
+  get signal(): AbortSignal {
+    return this.#cancellation.signal;
+  }
+
+  get trace(): ActivityTrace {
+    this.#trace ??= traceOf(this.#ref, this.#emit);
+    return this.#trace;
+  }
+}
+
+/** An AbortController that is made only for those who listen. */
+export class Cancellation {
+  #controller: AbortController | null = null;
+  #reason: unknown;
+
+  get signal(): AbortSignal {
+    if (this.#controller === null) {
+      this.#controller = new AbortController();
+      if (this.#reason !== undefined) this.#controller.abort(this.#reason);
+    }
+    return this.#controller.signal;
+  }
+
+  abort(reason: Error): void {
+    this.#reason = reason;
+    this.#controller?.abort(reason);
+  }
 }
 
 function traceOf(ref: ActivityRef, emit: (fact: Fact) => void): ActivityTrace {

@@ -12,8 +12,8 @@ import { ActivityCancelledError, unreachable } from "../errors.js";
 import type { ErrorDetails } from "../history/error-details.js";
 import type { ActivityExecute } from "../history/work-item.js";
 import type { ActivityRef, Fact } from "../observer.js";
-import { type ActivityAnswer, activityContext, activityRef, callActivity } from "./activity-call.js";
-import type { HeldWorkItem, Withdrawal } from "./held-work-item.js";
+import { type ActivityAnswer, activityRef, CallContext, Cancellation, callActivity } from "./activity-call.js";
+import type { AckEnd, HeldWorkItem, Withdrawal } from "./held-work-item.js";
 import type { RuntimeServices } from "./services.js";
 
 export type Interruption = Withdrawal | "shutdown";
@@ -25,15 +25,16 @@ const NOT_STORED: ErrorDetails = Object.freeze({
   retryable: true,
 });
 
+const NOBODY = Promise.resolve(null);
+
 type RunEnd = Pick<Extract<Fact, { type: "activity-ended" }>, "outcome" | "details" | "error">;
 
 export class ActivityRun {
   readonly #services: RuntimeServices;
   readonly #held: HeldWorkItem;
   readonly #ref: ActivityRef;
-  readonly #cancellation = new AbortController();
-  readonly #interrupted: Promise<null>;
-  #resolveInterrupted: (value: null) => void = () => {};
+  readonly #cancellation = new Cancellation();
+  #onInterrupted: () => void = () => {};
   #interruption: Interruption | null = null;
   #hasAnswered = false;
   #hasGrace = true;
@@ -43,9 +44,6 @@ export class ActivityRun {
     this.#services = services;
     this.#held = held;
     this.#ref = activityRef(held.item, held.attempt, workerId);
-    this.#interrupted = new Promise((resolve) => {
-      this.#resolveInterrupted = resolve;
-    });
     held.listen((why) => this.interrupt(why));
   }
 
@@ -58,18 +56,27 @@ export class ActivityRun {
     const { clock, emit } = this.#services;
     const startedAt = clock.now();
     emit({ type: "activity-started", ref: this.#ref });
-    const context = activityContext(this.#ref, this.item, this.#cancellation.signal, client, emit);
-    const call = callActivity(definition, context, this.#held.item);
-    const answer = await Promise.race([call, this.#interrupted]);
+    const context = new CallContext(this.#ref, this.item, { client, emit, cancellation: this.#cancellation });
+    const call = callActivity(definition, context, this.item);
+    const answer = await this.#unlessInterrupted(call);
     if (answer === null) {
       const end = await this.#windDown(call); // A1
       emit({ type: "activity-ended", ref: this.#ref, durationMs: clock.now() - startedAt, ...end });
     } else {
       this.#hasAnswered = true;
       const durationMs = clock.now() - startedAt;
-      const end = await this.#deliver(answer);
+      const end = runEnd(answer, await this.#held.ack(answer.completion));
       emit({ type: "activity-ended", ref: this.#ref, durationMs, ...end });
     }
+  }
+
+  /** Null: it was interrupted first. */
+  #unlessInterrupted(call: Promise<ActivityAnswer>): Promise<ActivityAnswer | null> {
+    if (this.#interruption !== null) return NOBODY;
+    return new Promise((resolve) => {
+      this.#onInterrupted = () => resolve(null);
+      void call.then(resolve);
+    });
   }
 
   /** The first interruption counts. A shutdown also cuts the grace period of an earlier one short. */
@@ -82,16 +89,7 @@ export class ActivityRun {
     if (this.#interruption !== null) return;
     this.#interruption = why;
     this.#cancellation.abort(cancellationError(this.#ref, why)); // A2
-    this.#resolveInterrupted(null);
-  }
-
-  async #deliver({ completion, error }: ActivityAnswer): Promise<RunEnd> {
-    const ackEnd = await this.#held.ack(completion);
-    if (ackEnd === "abandoned") return { outcome: "abandoned", details: NOT_STORED };
-    if (ackEnd !== "acked") return { outcome: ackEnd, details: null };
-    return completion.type === "ActivityCompleted"
-      ? { outcome: "success", details: null }
-      : { outcome: "failed", details: completion.details, error };
+    this.#onInterrupted();
   }
 
   async #windDown(call: Promise<unknown>): Promise<RunEnd> {
@@ -120,6 +118,14 @@ export class ActivityRun {
       void call.then(() => end(true));
     });
   }
+}
+
+function runEnd({ completion, error }: ActivityAnswer, ackEnd: AckEnd): RunEnd {
+  if (ackEnd === "abandoned") return { outcome: "abandoned", details: NOT_STORED };
+  if (ackEnd !== "acked") return { outcome: ackEnd, details: null };
+  return completion.type === "ActivityCompleted"
+    ? { outcome: "success", details: null }
+    : { outcome: "failed", details: completion.details, error };
 }
 
 function cancellationError(ref: ActivityRef, why: Interruption): ActivityCancelledError {

@@ -16,6 +16,9 @@ export type AckEnd =
   | { readonly kind: "lock-lost" }
   | { readonly kind: "failed"; readonly error: unknown };
 
+const ACKED: AckEnd = { kind: "acked" };
+const LOCK_LOST: AckEnd = { kind: "lock-lost" };
+
 const ACK_RETRIES = 5;
 const FIRST_RETRY_MS = 10;
 
@@ -49,9 +52,14 @@ export class HeldOrchestrationItem {
   /** Commits the turn; what may pass by itself is tried a few times more. */
   async ack(commit: TurnCommit): Promise<AckEnd> {
     for (let retries = 0; ; retries += 1) {
-      const end = await this.#tryAck(commit);
-      if (end.kind !== "failed" || !mayPass(end.error) || retries === ACK_RETRIES) return end;
-      if (this.#isLost) return { kind: "lock-lost" };
+      try {
+        await this.#services.provider.ackOrchestrationItem(this.lockToken, commit);
+        return ACKED;
+      } catch (error) {
+        if (error instanceof ProviderError && error.kind === "lock-lost") return LOCK_LOST;
+        if (!mayPass(error) || retries === ACK_RETRIES) return { kind: "failed", error };
+        if (this.#isLost) return LOCK_LOST;
+      }
       await sleep(this.#services.clock, FIRST_RETRY_MS * 2 ** retries);
     }
   }
@@ -70,16 +78,6 @@ export class HeldOrchestrationItem {
   /** Stops keeping the lock. */
   release(): void {
     this.#stopRenewing();
-  }
-
-  async #tryAck(commit: TurnCommit): Promise<AckEnd> {
-    try {
-      await this.#services.provider.ackOrchestrationItem(this.lockToken, commit);
-      return { kind: "acked" };
-    } catch (error) {
-      const isLost = error instanceof ProviderError && error.kind === "lock-lost";
-      return isLost ? { kind: "lock-lost" } : { kind: "failed", error };
-    }
   }
 }
 

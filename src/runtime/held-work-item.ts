@@ -72,16 +72,20 @@ export class HeldWorkItem {
 
   /** Hands in the completion; `null` only for what is known to be unwanted. */
   async ack(completion: ActivityCompletion | null): Promise<AckEnd> {
-    for (let failures = 0; ; ) {
-      const attempt = await this.#tryAck(completion);
-      if (attempt === "acked") return "acked";
-      if (attempt.kind === "lock-lost") return failures === 0 ? this.#howLost() : "lock-lost";
-      if (this.#isLost) return "lock-lost";
-      if (attempt.kind === "refused") return this.#abandoned({ delayMs: REFUSED_DELAY_MS }, attempt.error);
-      if (this.#aborting.aborted) return this.#abandoned({ ignoreAttempt: true }, attempt.error);
-      const retryInMs = Math.min(FIRST_RETRY_MS * 2 ** failures, LONGEST_RETRY_MS);
-      failures += 1;
-      this.#report(attempt.error, retryInMs);
+    for (let failures = 0; ; failures += 1) {
+      let retryInMs: number;
+      try {
+        await this.#services.provider.ackWorkItem(this.#lockToken, completion);
+        return "acked";
+      } catch (error) {
+        const kind = failureKind(error);
+        if (kind === "lock-lost") return failures === 0 ? this.#howLost() : "lock-lost";
+        if (this.#isLost) return "lock-lost";
+        if (kind === "refused") return this.#abandoned({ delayMs: REFUSED_DELAY_MS }, error);
+        if (this.#aborting.aborted) return this.#abandoned({ ignoreAttempt: true }, error);
+        retryInMs = Math.min(FIRST_RETRY_MS * 2 ** failures, LONGEST_RETRY_MS);
+        this.#report(error, retryInMs);
+      }
       await sleep(this.#services.clock, retryInMs, this.#aborting); // H2
     }
   }
@@ -114,16 +118,6 @@ export class HeldWorkItem {
     return this.#services.clock.now() < this.#liveUntil ? "cancelled" : "lock-lost";
   }
 
-  async #tryAck(completion: ActivityCompletion | null): Promise<"acked" | FailedAck> {
-    try {
-      await this.#services.provider.ackWorkItem(this.#lockToken, completion);
-      return "acked";
-    } catch (error) {
-      if (!(error instanceof ProviderError) || error.retryable) return { kind: "transient", error };
-      return { kind: error.kind === "lock-lost" ? "lock-lost" : "refused", error };
-    }
-  }
-
   async #abandoned(options: AbandonOptions, error: unknown): Promise<"abandoned"> {
     this.#report(error, options.delayMs ?? 0);
     await this.abandon(options); // H3
@@ -135,7 +129,7 @@ export class HeldWorkItem {
   }
 }
 
-interface FailedAck {
-  readonly kind: "lock-lost" | "refused" | "transient";
-  readonly error: unknown;
+function failureKind(error: unknown): "lock-lost" | "refused" | "transient" {
+  if (!(error instanceof ProviderError) || error.retryable) return "transient";
+  return error.kind === "lock-lost" ? "lock-lost" : "refused";
 }

@@ -99,29 +99,22 @@ export class OrchestrationDispatcher {
   async #handle(slot: string, held: HeldOrchestrationItem): Promise<void> {
     if (this.#stopping.signal.aborted) return this.#abandon(held, SHUTTING_DOWN); // D4
     const fetchedAt = this.#services.clock.now();
-    const decision = await this.#decide(slot, held);
-    switch (decision.kind) {
-      case "commit":
-        return this.#commit(held, decision, fetchedAt);
-      case "abandon":
-        return this.#abandon(held, decision);
-      default:
-        return unreachable(decision);
+    let decision: TurnDecision;
+    try {
+      decision = await this.#turn.decide(held.item, held.attempt);
+    } catch (error) {
+      decision = this.#undecided(slot, held, error);
     }
+    return decision.kind === "commit" ? this.#commit(held, decision, fetchedAt) : this.#abandon(held, decision);
   }
 
   /** What fails here is the store, or a bug of ours: given back either way, and poison if it never passes. D1 */
-  async #decide(slot: string, held: HeldOrchestrationItem): Promise<TurnDecision> {
-    const { item, attempt } = held;
-    try {
-      return await this.#turn.decide({ item, attemptCount: attempt });
-    } catch (error) {
-      const decision = this.#storeFailed(attempt, error);
-      if (!(error instanceof ProviderError)) {
-        this.#services.emit({ type: "loop-failed", loop: slot, error, retryInMs: decision.delayMs });
-      }
-      return decision;
+  #undecided(slot: string, held: HeldOrchestrationItem, error: unknown): Abandon {
+    const decision = this.#storeFailed(held.attempt, error);
+    if (!(error instanceof ProviderError)) {
+      this.#services.emit({ type: "loop-failed", loop: slot, error, retryInMs: decision.delayMs });
     }
+    return decision;
   }
 
   async #commit(held: HeldOrchestrationItem, decision: Commit, fetchedAt: number): Promise<void> {

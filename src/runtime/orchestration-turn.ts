@@ -12,25 +12,19 @@ import type { OrchestrationHandler, TraceLevel, TurnOutcome } from "../engine/tu
 import { unreachable } from "../errors.js";
 import { encodeEvent } from "../history/codec.js";
 import { type ErrorDetails, nondeterminism } from "../history/error-details.js";
-import type { ParentLink } from "../history/work-item.js";
+import type { OrchestratorItem, ParentLink } from "../history/work-item.js";
 import type { Fact, OrchestrationRef } from "../observer.js";
-import type {
-  InstanceStatus,
-  LockedOrchestrationItem,
-  OrchestrationItem,
-  SemVerRange,
-  TurnCommit,
-} from "../provider/provider.js";
+import type { InstanceStatus, OrchestrationItem, SemVerRange, TurnCommit } from "../provider/provider.js";
 import { ExecutionLedger } from "./execution-ledger.js";
 import { type ExecutionStart, startedPayload } from "./execution-start.js";
 import { failedTurn } from "./failed-turn.js";
 import { classifyBatch, type MessageBatch } from "./message-batch.js";
-import { answerCollisions, routeToParent } from "./parent-route.js";
+import { answerCollisions, type ParentRoute, routeToParent } from "./parent-route.js";
 import { corruptHistoryCommit, corruptHistoryDetails, poisonDetails } from "./poison.js";
 import type { ResolvedOrchestration } from "./registry.js";
 import { formatSemVer, isWithin, parseSemVer } from "./semver.js";
 import type { RuntimeServices } from "./services.js";
-import { answerSystemCalls } from "./system-answers.js";
+import { answerSystemCalls, isSystemCall } from "./system-answers.js";
 import { emptyCommit, turnCommit } from "./turn-commit.js";
 import { dropped, recordTurn } from "./turn-facts.js";
 import { throughTurnGate } from "./turn-gate.js";
@@ -111,7 +105,7 @@ export class OrchestrationTurn {
   }
 
   /** The instance is no longer among the warm ones, whatever is decided. */
-  async decide({ item, attemptCount: attempt }: Omit<LockedOrchestrationItem, "lockToken">): Promise<TurnDecision> {
+  async decide(item: OrchestrationItem, attempt: number): Promise<TurnDecision> {
     const live = this.#warm.take(item.instance, item.warmAsOf); // T2
     if (item.historyError !== null) return this.#unreadable(item, attempt);
     if (live === null && item.warmAsOf !== null) {
@@ -166,7 +160,8 @@ export class OrchestrationTurn {
     const outcome = await throughTurnGate(() => execution.turn({ nowMs: clock.now(), messages }));
     const breach = findBreach(outcome, options.limits);
     if (breach !== null) return this.#fail(subject, ref, breach);
-    const decision = await this.#commit(subject, ref, outcome, live !== null);
+    const committing = this.#commit(subject, ref, outcome, live !== null);
+    const decision = committing instanceof Promise ? await committing : committing;
     const goesOn = outcome.result.kind === "waiting";
     return goesOn ? { ...decision, live: { execution, ledger: subject.ledger } } : decision;
   }
@@ -225,29 +220,36 @@ export class OrchestrationTurn {
     }
   }
 
-  async #commit(subject: Subject, ref: OrchestrationRef, outcome: TurnOutcome, isWarm: boolean): Promise<Commit> {
-    const { provider } = this.#services;
-    const { item, batch, executionId } = subject;
+  /** Most turns need to ask nobody, and no promise. */
+  #commit(subject: Subject, ref: OrchestrationRef, outcome: TurnOutcome, isWarm: boolean): Commit | Promise<Commit> {
+    const { batch } = subject;
     const link = subject.start === null ? subject.ledger.parent : subject.start.parent;
-    const isOver = outcome.result.kind !== "waiting";
-    const parent = link !== null && isOver ? await routeToParent(provider, link) : null;
-    const collisions = await answerCollisions(provider, item.instance, batch.collisions);
-    const identity = { instance: item.instance, executionId, name: subject.name, version: ref.orchestrationVersion };
-    const { activities, answers } = await answerSystemCalls(this.#services, identity, outcome.activities);
-    return {
-      kind: "commit",
-      commit: turnCommit({ ...identity, parent }, { ...outcome, activities }, [...collisions, ...answers]),
-      facts: [
-        ...dropped(item.instance, "duplicate-start", batch.ignoredStarts),
-        ...recordTurn(ref, subject.ledger, outcome),
-      ],
-      turn: { ref, isWarm, initiatedBy: subject.start?.initiatedBy ?? null },
-      live: null,
-    };
+    const isAnswer = link !== null && outcome.result.kind !== "waiting";
+    if (isAnswer || batch.collisions.length > 0 || outcome.activities.some(isSystemCall)) {
+      return this.#commitWithAnswers(subject, ref, outcome, isWarm, isAnswer ? link : null);
+    }
+    return commitOf(subject, ref, outcome, isWarm, { parent: null, alsoSend: [] });
+  }
+
+  async #commitWithAnswers(
+    subject: Subject,
+    ref: OrchestrationRef,
+    outcome: TurnOutcome,
+    isWarm: boolean,
+    link: ParentLink | null,
+  ): Promise<Commit> {
+    const { provider } = this.#services;
+    const { item, executionId } = subject;
+    const parent = link === null ? null : await routeToParent(provider, link);
+    const collisions = await answerCollisions(provider, item.instance, subject.batch.collisions);
+    const asker = { instance: item.instance, executionId };
+    const { activities, answers } = await answerSystemCalls(this.#services, asker, outcome.activities);
+    const alsoSend = [...collisions, ...answers];
+    return commitOf(subject, ref, { ...outcome, activities }, isWarm, { parent, alsoSend });
   }
 
   /** T3 */
-  #fail(subject: Subject, ref: OrchestrationRef, details: ErrorDetails): Promise<Commit> {
+  async #fail(subject: Subject, ref: OrchestrationRef, details: ErrorDetails): Promise<Commit> {
     const { start, ledger, executionId } = subject;
     const outcome = failedTurn({
       instance: subject.item.instance,
@@ -295,6 +297,27 @@ export class OrchestrationTurn {
     const facts = [unreadableEnded(item, details)];
     return withPoisonFact({ kind: "commit", commit, facts, turn: null, live: null }, item.instance, details);
   }
+}
+
+function commitOf(
+  subject: Subject,
+  ref: OrchestrationRef,
+  outcome: TurnOutcome,
+  isWarm: boolean,
+  { parent, alsoSend }: { readonly parent: ParentRoute | null; readonly alsoSend: readonly OrchestratorItem[] },
+): Commit {
+  const { item, batch, executionId, name } = subject;
+  const identity = { instance: item.instance, executionId, name, version: ref.orchestrationVersion, parent };
+  return {
+    kind: "commit",
+    commit: turnCommit(identity, outcome, alsoSend),
+    facts: [
+      ...dropped(item.instance, "duplicate-start", batch.ignoredStarts),
+      ...recordTurn(ref, subject.ledger, outcome),
+    ],
+    turn: { ref, isWarm, initiatedBy: subject.start?.initiatedBy ?? null },
+    live: null,
+  };
 }
 
 /** Whether the store knows of the end of this execution. One that it has not heard of yet is just beginning. */

@@ -29,7 +29,7 @@ export async function answerSystemCalls(
   return { activities: activities.filter((call) => !isSystemCall(call)), answers: await Promise.all(answers) };
 }
 
-function isSystemCall({ name }: ActivityToStart): boolean {
+export function isSystemCall({ name }: ActivityToStart): boolean {
   return name === GET_KV_VALUE || isInlineCall(name);
 }
 

@@ -4,20 +4,47 @@
 //   G2. Turns that wait for nothing outside do not starve the event loop: after a slice of them it has its turn.
 
 import { yieldToEventLoop } from "../engine/drain.js";
+import { Fifo } from "../engine/fifo.js";
 
 const TURNS_PER_SLICE = 64;
 
-let last: Promise<unknown> = Promise.resolve();
+const waiting = new Fifo<() => void>();
+/** By a turn, or by the event loop whose turn it is. */
+let isTaken = false;
 let turnsInSlice = 0;
 
 /** Runs the turn when all those before it are over. Answers as it does. */
 export function throughTurnGate<T>(turn: () => Promise<T>): Promise<T> {
-  const current = last.then(async () => {
-    if (mustYield()) await yieldToEventLoop(); // G2
-    return turn();
+  if (!isTaken && !mustYield()) return pass(turn);
+  return new Promise((resolve, reject) => {
+    waiting.push(() => void pass(turn).then(resolve, reject));
+    if (!isTaken) letNextPassLater();
   });
-  last = current.catch(() => {}); // G1; whoever asked for the turn hears of its failure.
-  return current;
+}
+
+/** G1 */
+function pass<T>(turn: () => Promise<T>): Promise<T> {
+  isTaken = true;
+  const over = turn();
+  over.then(leave, leave);
+  return over;
+}
+
+function leave(): void {
+  isTaken = waiting.length > 0; // Nobody overtakes those who wait.
+  if (!isTaken) return;
+  if (mustYield()) letNextPassLater();
+  else letNextPass();
+}
+
+/** G2 */
+function letNextPassLater(): void {
+  isTaken = true;
+  void yieldToEventLoop().then(letNextPass);
+}
+
+function letNextPass(): void {
+  waiting.shift()?.();
 }
 
 /** The count starts anew whenever the event loop comes round, so a process that does I/O anyway never waits here. */

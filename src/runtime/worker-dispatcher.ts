@@ -24,14 +24,12 @@ import { GivenBack, unregisteredDelayMs } from "./unregistered-backoff.js";
 
 interface Slot {
   readonly id: string;
-  /** Whom the sessions that this slot claims belong to. */
-  readonly ownerId: string;
-}
-
-/** A fetch that is waiting for work, and how to end the wait. */
-interface Poll {
-  readonly session: SessionFetch | undefined;
-  readonly interruption: AbortController;
+  /** For the sessions that this slot claims. */
+  readonly session: SessionFetch;
+  /** Ends its wait for work. Used for one wait after the other, until it has ended one. */
+  interruption: AbortController;
+  /** Whether it waits for sessions too. */
+  takesSessions: boolean;
 }
 
 /** Before a session item that is one session too many is offered again. */
@@ -43,7 +41,8 @@ export class WorkerDispatcher {
   readonly #slots: readonly Slot[];
   readonly #sessions: SessionTracker;
   readonly #sessionKeeper: SessionKeeper;
-  readonly #polls = new Set<Poll>();
+  /** Those that wait for work. */
+  readonly #waiting = new Set<Slot>();
   readonly #runs = new Set<ActivityRun>();
   readonly #givenBack = new GivenBack();
   readonly #stopping = new AbortController();
@@ -56,7 +55,7 @@ export class WorkerDispatcher {
     setMaxListeners(0, this.#stopping.signal, this.#aborting.signal); // One for every slot that waits.
     this.#slots = slotsOf(services);
     this.#sessions = new SessionTracker(services.options.maxSessionsPerRuntime);
-    this.#sessionKeeper = new SessionKeeper(services, [...new Set(this.#slots.map((slot) => slot.ownerId))]);
+    this.#sessionKeeper = new SessionKeeper(services, [...new Set(this.#slots.map((slot) => slot.session.ownerId))]);
   }
 
   start(): void {
@@ -69,7 +68,7 @@ export class WorkerDispatcher {
   /** Ends the waits for work. What is in progress goes on, its locks and sessions kept. */
   stopFetching(): void {
     this.#stopping.abort();
-    for (const poll of this.#polls) poll.interruption.abort();
+    for (const { interruption } of this.#waiting) interruption.abort();
   }
 
   /** Resolves when, after `stopFetching`, the last activity in progress is over. */
@@ -104,9 +103,16 @@ export class WorkerDispatcher {
   }
 
   async #step(slot: Slot): Promise<"worked" | "idle"> {
-    const poll: Poll = { session: this.#sessionFetch(slot), interruption: new AbortController() };
-    const locked = await this.#fetch(slot, poll);
-    if (locked === null) return poll.interruption.signal.aborted ? "worked" : "idle";
+    if (slot.interruption.signal.aborted) slot.interruption = new AbortController();
+    slot.takesSessions = !this.#sessions.isFull;
+    this.#waiting.add(slot);
+    let locked: LockedWorkItem | null;
+    try {
+      locked = await this.#fetch(slot);
+    } finally {
+      this.#waiting.delete(slot);
+    }
+    if (locked === null) return slot.interruption.signal.aborted ? "worked" : "idle";
     const held = new HeldWorkItem(this.#services, locked, slot.id, this.#aborting.signal);
     try {
       await this.#admit(slot, held);
@@ -116,52 +122,40 @@ export class WorkerDispatcher {
     return "worked";
   }
 
-  /** Undefined at the limit of sessions. */
-  #sessionFetch({ ownerId }: Slot): SessionFetch | undefined {
-    if (this.#sessions.isFull) return undefined;
-    return { ownerId, lockTimeoutMs: this.#services.options.sessionLockTimeoutMs };
-  }
-
-  async #fetch(slot: Slot, poll: Poll): Promise<LockedWorkItem | null> {
+  #fetch({ id, session, interruption, takesSessions }: Slot): Promise<LockedWorkItem | null> {
     const { provider, options } = this.#services;
-    this.#polls.add(poll);
-    try {
-      return await provider.fetchWorkItem({
-        lockTimeoutMs: options.workerLockTimeoutMs,
-        pollTimeoutMs: options.longPollTimeoutMs,
-        tagFilter: options.tagFilter,
-        dispatcherId: slot.id,
-        signal: poll.interruption.signal,
-        ...(poll.session === undefined ? {} : { session: poll.session }),
-      });
-    } finally {
-      this.#polls.delete(poll);
-    }
+    return provider.fetchWorkItem({
+      lockTimeoutMs: options.workerLockTimeoutMs,
+      pollTimeoutMs: options.longPollTimeoutMs,
+      tagFilter: options.tagFilter,
+      dispatcherId: id,
+      signal: interruption.signal,
+      ...(takesSessions ? { session } : {}),
+    });
   }
 
-  async #admit(slot: Slot, held: HeldWorkItem): Promise<void> {
+  #admit(slot: Slot, held: HeldWorkItem): Promise<void> {
     if (this.#stopping.signal.aborted) return held.abandon({ ignoreAttempt: true }); // D3
     const { sessionId } = held.item;
-    if (sessionId !== undefined) {
-      this.#sessionKeeper.claimed();
-      const hasRoom = this.#sessions.enter(sessionId);
-      if (!hasRoom) return held.abandon({ delayMs: NO_ROOM_DELAY_MS, ignoreAttempt: true });
-    }
-    this.#adjustPolls();
+    return sessionId === undefined ? this.#handle(slot, held) : this.#handleOfSession(slot, held, sessionId);
+  }
+
+  async #handleOfSession(slot: Slot, held: HeldWorkItem, sessionId: string): Promise<void> {
+    this.#sessionKeeper.claimed();
+    if (!this.#sessions.enter(sessionId)) return held.abandon({ delayMs: NO_ROOM_DELAY_MS, ignoreAttempt: true });
+    this.#adjustWaits();
     try {
       await this.#handle(slot, held);
     } finally {
-      if (sessionId !== undefined) {
-        this.#sessions.leave(sessionId);
-        this.#adjustPolls();
-      }
+      this.#sessions.leave(sessionId);
+      this.#adjustWaits();
     }
   }
 
-  /** D5: a poll says once, at its beginning, whether it looks for sessions; one that is wrong by now begins anew. */
-  #adjustPolls(): void {
-    for (const { session, interruption } of this.#polls) {
-      if ((session !== undefined) === this.#sessions.isFull) interruption.abort();
+  /** D5: a slot says once, as it begins to wait, whether it looks for sessions; one that is wrong by now begins anew. */
+  #adjustWaits(): void {
+    for (const { takesSessions, interruption } of this.#waiting) {
+      if (takesSessions === this.#sessions.isFull) interruption.abort();
     }
   }
 
@@ -214,11 +208,12 @@ export class WorkerDispatcher {
 
 /** No slots for a runtime that takes or knows no activities: it would only keep them from those that do. */
 function slotsOf({ options, runtimeId, registry }: RuntimeServices): readonly Slot[] {
-  const { workerNodeId, workerConcurrency } = options;
+  const { workerNodeId, workerConcurrency, sessionLockTimeoutMs: lockTimeoutMs } = options;
   const count = options.tagFilter.kind === "none" || registry.activityNames().length === 0 ? 0 : workerConcurrency;
   return Array.from({ length: count }, (_, index) => {
     const id = `work-${index}-${workerNodeId ?? runtimeId}`;
-    return { id, ownerId: workerNodeId ?? id };
+    const session = { ownerId: workerNodeId ?? id, lockTimeoutMs };
+    return { id, session, interruption: new AbortController(), takesSessions: true };
   });
 }
 
