@@ -141,17 +141,12 @@ export class Execution implements SlotHost {
    * Turns of one process must not overlap.
    */
   async turn(input: TurnInput): Promise<TurnOutcome> {
-    const recorder = new TurnRecorder(this.instance, this.executionId, input.nowMs, this.#index);
-    this.#recorder = recorder;
+    this.#recorder = new TurnRecorder(this.instance, this.executionId, input.nowMs, this.#index);
     this.#newDrops = [];
     this.#inlineCalls = [];
     this.#inlineCallsLeft = INLINE_CALLS_PER_TURN;
-    try {
-      const result = await this.#run(input.messages);
-      return recorder.outcome(result, this.kv.size);
-    } finally {
-      this.#isInTurn = false;
-    }
+    const result = await this.#run(input.messages);
+    return this.#recorder.outcome(result, this.kv.size);
   }
 
   async #run(messages: readonly OrchestratorItem[]): Promise<TurnResult> {
@@ -164,15 +159,16 @@ export class Execution implements SlotHost {
       this.#isInTurn = true;
       if (this.#unplayed !== null) await this.#play(this.#unplayed);
       for (const event of arrivals) {
-        const rest = this.#apply(event);
-        if (rest !== null) await rest;
+        for (let rest = this.#apply(event); rest !== null; rest = this.#deliverReady()) await rest;
       }
-      await this.#bindAll();
+      for (let rest = this.#bindAll(); rest !== null; rest = this.#deliverReady() ?? this.#bindAll()) await rest;
       if (this.#isForeignAwait()) throw new NondeterminismError(FOREIGN_AWAIT);
       return conclude(this.#ending());
     } catch (error) {
       if (!(error instanceof NondeterminismError)) throw error;
       return abort(this.#ending(), nondeterminism(error.message));
+    } finally {
+      this.#isInTurn = false;
     }
   }
 
@@ -200,10 +196,9 @@ export class Execution implements SlotHost {
     this.#isReplaying = history.length > 0;
     this.customStatus = started.initialCustomStatus ?? null;
     this.#invoke(new Orchestration(this, started), started.input);
-    await this.#drain();
+    for (let rest: Promise<void> | null = this.#rest(); rest !== null; rest = this.#deliverReady()) await rest;
     for (const event of history) {
-      const rest = this.#apply(event);
-      if (rest !== null) await rest;
+      for (let rest = this.#apply(event); rest !== null; rest = this.#deliverReady()) await rest;
     }
     this.#isReplaying = false;
     this.#recordedDecisions = [];
@@ -233,7 +228,10 @@ export class Execution implements SlotHost {
     if (!this.#isEnded && this.#index.terminal === null) this.#init.onForeignAwait?.(FOREIGN_AWAIT);
   }
 
-  /** Answers what to wait for until code rests again; null: it has not been moved. So do those below. */
+  /**
+   * Answers what to wait for until code rests again; null: it has not been moved. Afterwards whatever is ready must be
+   * delivered, one by one. So do those below.
+   */
   #apply(event: Event): Promise<void> | null {
     switch (event.type) {
       case "ActivityCompleted":
@@ -274,7 +272,7 @@ export class Execution implements SlotHost {
     if (slot.isDropped) return null;
     const hasListener = slot.isListened;
     deliver(slot);
-    return hasListener ? this.#drain() : null;
+    return hasListener ? this.#rest() : null;
   }
 
   /** A recorded decision: the code's next request must be the same. */
@@ -286,19 +284,19 @@ export class Execution implements SlotHost {
     return this.#unbound.length === 0 ? this.#deliverReady() : null; // X3
   }
 
-  /** Records everything that is asked for and not recorded yet, until nothing new is asked for. X2 */
-  async #bindAll(): Promise<void> {
+  /** Records everything that is asked for and not recorded yet, until nothing new is asked for, or code goes on. X2 */
+  #bindAll(): Promise<void> | null {
     for (;;) {
       if (this.#unbound.length > 0) {
         for (const { action, slot } of this.#unbound.takeAll()) this.#record(action, slot);
         const rest = this.#deliverReady();
-        if (rest !== null) await rest;
+        if (rest !== null) return rest;
         continue;
       }
       const call = this.#isEnded ? undefined : this.#inlineCalls.shift();
-      if (call === undefined) return;
+      if (call === undefined) return null;
       const rest = call.isDropped ? null : this.#answerInline(call);
-      if (rest !== null) await rest;
+      if (rest !== null) return rest;
     }
   }
 
@@ -330,20 +328,14 @@ export class Execution implements SlotHost {
     else this.#queue(slot.name).bind(slot);
   }
 
-  #drain(): Promise<void> {
-    return this.#rest().then(this.#goOnDelivering);
-  }
-
-  readonly #goOnDelivering = (): Promise<void> | undefined => this.#deliverReady() ?? undefined;
-
-  /** Hands out, one at a time, the values that wait only for their turn. X3 */
+  /** Hands out the next of the values that wait only for their turn. X3 */
   #deliverReady(): Promise<void> | null {
     if (this.#isEnded) return null;
     const slot = this.#ready.take();
     if (slot === null) return null;
     if (slot.kind === "queue") this.#queue(slot.name).consume(slot);
     slot.deliverAccepted();
-    return this.#drain();
+    return this.#rest();
   }
 
   #rest(): Promise<void> {

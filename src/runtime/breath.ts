@@ -5,6 +5,7 @@
 //
 //   B1. Once the event loop has not turned for a while, everybody waits until it has.
 //   B2. Measured in time, not in calls: a single sync of a slow disk may take all of it.
+//   B3. Only where the store has answered a call before the event loop turned: one that never does needs no such care.
 
 import type { Clock } from "../clock.js";
 
@@ -15,25 +16,48 @@ const immediate = setImmediate;
 
 export class Breath {
   readonly #clock: Clock;
-  #turnedAt: number;
+  #turn = 0;
+  #turnedAt = 0;
+  #isCounting = false;
+  #hasAnswered = false;
   #turning: Promise<void> | null = null;
 
   constructor(clock: Clock) {
     this.#clock = clock;
-    this.#turnedAt = clock.now();
   }
 
   /** Null: go on. Otherwise wait for it first. */
   take(): Promise<void> | null {
     if (this.#turning !== null) return this.#turning; // B1
-    if (this.#clock.now() - this.#turnedAt < LONGEST_STRETCH_MS) return null; // B2
+    this.#count();
+    if (!this.#hasAnswered || this.#clock.now() - this.#turnedAt < LONGEST_STRETCH_MS) return null; // B2, B3
     this.#turning = new Promise((resolve) => {
       immediate(() => {
-        this.#turnedAt = this.#clock.now();
         this.#turning = null;
         resolve();
       });
     });
     return this.#turning;
+  }
+
+  /** Names the present turn of the event loop. */
+  get turn(): number {
+    return this.#turn;
+  }
+
+  /** A call has been answered that was made in that turn. B3 */
+  answered(turn: number): void {
+    if (turn === this.#turn) this.#hasAnswered = true;
+  }
+
+  #count(): void {
+    if (this.#isCounting) return;
+    this.#isCounting = true;
+    this.#turnedAt = this.#clock.now();
+    immediate(() => {
+      this.#turn += 1;
+      this.#isCounting = false;
+      this.#hasAnswered = false;
+    });
   }
 }

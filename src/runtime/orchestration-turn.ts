@@ -105,7 +105,7 @@ export class OrchestrationTurn {
   }
 
   /** The instance is no longer among the warm ones, whatever is decided. */
-  async decide(item: OrchestrationItem, attempt: number): Promise<TurnDecision> {
+  decide(item: OrchestrationItem, attempt: number): Promise<TurnDecision> | TurnDecision {
     const live = this.#warm.take(item.instance, item.warmAsOf); // T2
     if (item.historyError !== null) return this.#unreadable(item, attempt);
     if (live === null && item.warmAsOf !== null) {

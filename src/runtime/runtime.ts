@@ -75,8 +75,7 @@ export class Runtime implements AsyncDisposable {
     this.metrics = new Metrics();
     this.#observers = new ObserverStream([this.metrics.observer, ...options.observers]);
     const { emit } = this.#observers;
-    const breath = new Breath(clock);
-    const instrumented = instrument(provider, clock, emit, () => breath.take());
+    const instrumented = instrument(provider, clock, emit, new Breath(clock));
     this.#services = {
       runtimeId: this.id,
       provider: instrumented,

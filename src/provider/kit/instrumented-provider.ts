@@ -9,15 +9,24 @@ import type { Fact } from "../../observer.js";
 import type { Provider } from "../provider.js";
 import { type ProviderOperation, ProviderWrapper } from "./provider-wrapper.js";
 
-/** Asked before each call that is told: null, or what to wait for first. */
-export type Pause = () => Promise<void> | null;
+/** Asked before each call that is told. */
+export interface Pause {
+  /** Null, or what to wait for first. */
+  take(): Promise<void> | null;
+  /** When this is. */
+  readonly turn: number;
+  /** A call has been answered that was made then. */
+  answered(turn: number): void;
+}
+
+const NO_PAUSE: Pause = Object.freeze({ take: () => null, turn: 0, answered: () => {} });
 
 /** Wraps a provider so that its calls are reported as `provider-call` facts, timed by `clock`. */
 export function instrument(
   provider: Provider,
   clock: Clock,
   emit: (fact: Fact) => void,
-  pause: Pause = () => null,
+  pause: Pause = NO_PAUSE,
 ): Provider {
   return new InstrumentedProvider(provider, clock, emit, pause);
 }
@@ -52,18 +61,20 @@ class InstrumentedProvider extends ProviderWrapper {
   }
 
   #told<T>(operation: string, call: () => Promise<T>): Promise<T> {
-    const pause = this.#pause();
+    const pause = this.#pause.take();
     return pause === null ? this.#timed(operation, call) : pause.then(() => this.#timed(operation, call));
   }
 
   #timed<T>(operation: string, call: () => Promise<T>): Promise<T> {
     const startedAt = this.#clock.now();
+    const { turn } = this.#pause;
     const failed = (error: unknown): never => {
       this.#tell(operation, startedAt, 0, error instanceof Error ? error : new Error(messageOf(error)));
       throw error;
     };
     try {
       return call().then((answer) => {
+        this.#pause.answered(turn);
         this.#tell(operation, startedAt, countItems(operation, answer), null);
         return answer;
       }, failed);

@@ -21,8 +21,11 @@ export interface LongPoll<T, Want = undefined> {
   readonly pollTimeoutMs: number;
   /** Ends the wait: it answers null. */
   readonly signal?: AbortSignal | undefined;
-  /** Looks for work once. Null: there is none now. */
-  readonly attempt: () => Promise<T | null> | T | null;
+  /**
+   * Looks for work once. Null: there is none now. Who does not look at once calls `looks` when it does: what was there
+   * before is then seen, and not told of again.
+   */
+  readonly attempt: (looks: () => void) => Promise<T | null> | T | null;
   /** When the next row becomes eligible by the passing of time alone (delay or lock expiry); null: none is known. */
   readonly nextDueAt: () => Promise<number | null> | number | null;
   /** What whoever reserves it needs to know, to look in its place. */
@@ -32,6 +35,8 @@ export interface LongPoll<T, Want = undefined> {
    * whose members may find different things. @default false
    */
   readonly joins?: boolean;
+  /** Called when it is over, however it ended. */
+  readonly onEnd?: (() => void) | undefined;
 }
 
 /**
@@ -125,6 +130,7 @@ export class WorkSignal<T = unknown, Want = undefined> {
       const settled = (settle: () => void): void => {
         this.#polls -= 1;
         if (this.#polls === 0) this.#stopTimers(); // S6
+        poll.onEnd?.();
         settle();
       };
       new Poll<T, Want>(poll, deadline, this.#host, {
@@ -308,26 +314,43 @@ class Poll<T, Want> implements Reservation<T, Want> {
     this.#generation = this.#host.generation();
     let found: Promise<T | null> | T | null;
     try {
-      found = this.#poll.attempt();
+      found = this.#poll.attempt(this.#looks);
     } catch (error) {
       return this.#answer.reject(error);
     }
-    this.#when(found, (value) => {
-      if (value !== null) return this.#answer.resolve(value);
-      if (this.deadline <= this.#host.now() || this.#isOver()) return this.#answer.resolve(null);
-      this.#when(this.#poll.nextDueAt(), (dueAt) => {
-        if (dueAt !== null) this.#host.wakeAt(dueAt);
-        if (this.#generation !== this.#host.generation())
-          this.wake(); // S1
-        else if (this.#poll.signal?.aborted) this.#answer.resolve(null);
-        else this.#wait();
-      });
-    });
+    this.#when(found, this.#looked);
   }
 
+  readonly #looks = (): void => {
+    this.#generation = this.#host.generation();
+  };
+
+  readonly #looked = (found: T | null): void => {
+    if (found !== null) return this.#answer.resolve(found);
+    if (this.deadline <= this.#host.now() || this.#isOver()) return this.#answer.resolve(null);
+    this.#when(this.#poll.nextDueAt(), this.#waitUntil);
+  };
+
+  readonly #waitUntil = (dueAt: number | null): void => {
+    if (dueAt !== null) this.#host.wakeAt(dueAt);
+    if (this.#generation !== this.#host.generation())
+      this.wake(); // S1
+    else if (this.#poll.signal?.aborted) this.#answer.resolve(null);
+    else this.#wait();
+  };
+
+  readonly #failed = (error: unknown): void => this.#answer.reject(error);
+
   #when<V>(value: Promise<V> | V, then: (value: V) => void): void {
-    if (value instanceof Promise) value.then(then).catch((error: unknown) => this.#answer.reject(error));
-    else then(value);
+    const go = (known: V): void => {
+      try {
+        then(known);
+      } catch (error) {
+        this.#failed(error);
+      }
+    };
+    if (value instanceof Promise) value.then(go, this.#failed);
+    else go(value);
   }
 
   #wait(): void {

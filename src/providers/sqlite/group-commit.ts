@@ -5,8 +5,9 @@
 //   G3. A call that throws and has written nothing is refused alone; its neighbours go on.
 //   G4. A call that throws after it has written takes back the whole transaction; then each is run in one of its own.
 //   G5. Who must wait for another process waits as long as if it were alone: what comes later does not wait behind it.
-//   G6. Fetches that wait are served last, in the transaction that made work for them, without a commit of their own. What
-//       fails there is not the fault of those who wrote: they are run again without it, and the fetches look for themselves.
+//   G6. Fetches that wait are served in the transaction that made work for them, without a commit of their own; those that
+//       have just come, after them. What fails there is not the fault of those who wrote: they are run again without it,
+//       and the fetches look for themselves.
 
 import { type Clock, holding } from "../../clock.js";
 import { Batcher, type Outcome } from "../../provider/kit/batcher.js";
@@ -19,6 +20,8 @@ interface Call {
   readonly operation: string;
   /** What it does in an open transaction. It may run more than once; only the last run counts. */
   readonly work: (tx: Transaction) => unknown;
+  /** Whether it takes work: it comes last, after those who make work, and after those who have waited longer. */
+  readonly isFetch: boolean;
 }
 
 /** Those for whom a transaction takes work beside its calls. */
@@ -59,10 +62,19 @@ export class GroupCommit {
 
   /** @throws ProviderError, and whatever `work` throws: then it has written nothing */
   write<T>(operation: string, work: (tx: Transaction) => T): Promise<T> {
+    return this.#submit(operation, work, false);
+  }
+
+  /** As `write`, for those who take work. */
+  fetch<T>(operation: string, take: (tx: Transaction) => T): Promise<T> {
+    return this.#submit(operation, take, true);
+  }
+
+  #submit<T>(operation: string, work: (tx: Transaction) => T, isFetch: boolean): Promise<T> {
     const refusal = this.#deps.database.refusal(operation);
     if (refusal !== null) return Promise.reject(refusal);
     this.#holdTime();
-    return this.#batcher.submit({ operation, work }) as Promise<T>;
+    return this.#batcher.submit({ operation, work, isFetch }) as Promise<T>;
   }
 
   /** Resolves when nothing is pending. */
@@ -104,8 +116,10 @@ export class GroupCommit {
     try {
       const { outcomes, effects } = await database.writeForMany((db) => {
         const tx = new Transaction(db, clock.now(), newToken); // G2
-        const outcomes = runAll(tx, calls);
+        const outcomes: Outcome<unknown>[] = [];
+        for (const [place, call] of calls.entries()) if (!call.isFetch) outcomes[place] = runOne(tx, call);
         if (serve !== null) tries.push(serving(tx, serve));
+        for (const [place, call] of calls.entries()) if (call.isFetch) outcomes[place] = runOne(tx, call);
         tx.writeNewRows();
         return { outcomes, effects: tx.effects };
       });
@@ -128,14 +142,12 @@ function serving(tx: Transaction, serve: (tx: Transaction) => Served): Served {
   }
 }
 
-function runAll(tx: Transaction, calls: readonly Call[]): readonly Outcome<unknown>[] {
-  return calls.map(({ work }) => {
-    const changesBefore = tx.changes;
-    try {
-      return { value: work(tx) };
-    } catch (error) {
-      if (isDriverError(error) || tx.changes !== changesBefore) throw error; // G4
-      return { error }; // G3
-    }
-  });
+function runOne(tx: Transaction, { work }: Call): Outcome<unknown> {
+  const changesBefore = tx.changes;
+  try {
+    return { value: work(tx) };
+  } catch (error) {
+    if (isDriverError(error) || tx.changes !== changesBefore) throw error; // G4
+    return { error }; // G3
+  }
 }

@@ -357,24 +357,24 @@ export class SqliteProvider implements Provider {
     const { pollTimeoutMs = 0, signal } = options;
     if (signal?.aborted) return NOTHING;
     const { operation, nextDue, nextAt } = queue;
-    if (pollTimeoutMs <= 0) return this.#writes.write(operation, take);
+    if (pollTimeoutMs <= 0) return this.#writes.fetch(operation, take);
 
     let lookedAt = 0;
-    const found = queue.signal.longPoll({
+    return queue.signal.longPoll({
       group: group(),
       pollTimeoutMs,
       signal,
       joins,
       want: take,
-      attempt: () => {
-        lookedAt = this.#settings.clock.now();
-        return this.#writes.write(operation, take);
-      },
+      attempt: (looks) =>
+        this.#writes.fetch(operation, (tx) => {
+          lookedAt = tx.now;
+          looks();
+          return take(tx);
+        }),
       nextDueAt: () => nextDue.after(lookedAt, () => this.#database.read(operation, (db) => nextAt(db, lookedAt))),
+      onEnd: this.#changes?.enter(),
     });
-    if (this.#changes === null) return found;
-    const leave = this.#changes.enter();
-    return found.finally(leave);
   }
 }
 
