@@ -6,7 +6,6 @@
 //   C3. What cannot be right (an id, a name, a value that JSON or its schema refuses) is refused before it is written.
 //   C4. Reads see committed turns only, and no read but that of a failure, or of the history itself, reads a history.
 
-import { randomUUID } from "node:crypto";
 import type { Clock } from "../clock.js";
 import { systemClock } from "../clock.js";
 import type { EventDefinition, OrchestrationDefinition, Schema } from "../define.js";
@@ -21,6 +20,7 @@ import { checkOptions, integerBetween, isClock, isFunction, isString, oneOf } fr
 import { isProvider } from "../provider/is-provider.js";
 import type { Provider } from "../provider/provider.js";
 import { validateAsync } from "../schema.js";
+import { timeOrderedId } from "../time-ordered-id.js";
 import { OrchestrationHandle } from "./handle.js";
 import { checkExecutionId, Management } from "./management.js";
 import { type EndedStatus, isEnded, type KnownStatus, knownStatus, type OrchestrationStatus } from "./status.js";
@@ -30,7 +30,7 @@ import { WAIT_OPTION_CHECKS, type Waiting, type WaitOptions, waitUntil } from ".
 export interface ClientOptions {
   /** @default the system's clock */
   readonly clock?: Clock;
-  /** Where instance ids come from that nobody chose. @default random UUIDs */
+  /** Where instance ids come from that nobody chose. @default UUIDs that sort by time */
   readonly newId?: () => string;
   /** The longest pause between two looks of a wait, where the provider cannot wake it. @default 100 */
   readonly pollIntervalMs?: number;
@@ -120,10 +120,11 @@ export class Client extends Management {
     checkOptions("new Client", options, CLIENT_OPTION_CHECKS);
     super(provider);
     this.#provider = provider;
-    this.#newId = options.newId ?? randomUUID;
+    const clock = options.clock ?? systemClock;
+    this.#newId = options.newId ?? (() => timeOrderedId(clock.now()));
     this.#waiting = {
       wake: provider.wake,
-      clock: options.clock ?? systemClock,
+      clock,
       pollIntervalMs: options.pollIntervalMs ?? DEFAULTS.pollIntervalMs,
       recheckIntervalMs: options.recheckIntervalMs ?? DEFAULTS.recheckIntervalMs,
     };

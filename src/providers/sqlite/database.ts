@@ -18,6 +18,20 @@ const DRIVER_BUSY_TIMEOUT_MS = 20;
 const FIRST_PAUSE_MS = 5;
 const LONGEST_PAUSE_MS = 100;
 
+/** In one statement. Sizes are powers of two, so that a handful of statements is prepared for each table. */
+const MOST_ROWS = 32;
+
+/** How rows are inserted: `duroxide_history (instance_id, …)`, `(?, …)`, and what becomes of those that are there. */
+export interface RowInsert {
+  readonly into: string;
+  readonly row: string;
+  readonly conflict?: string;
+}
+
+function rowList(row: string, size: number): string {
+  return Array.from({ length: size }, () => row).join(", ");
+}
+
 /** Why no transaction came about. Whoever wanted one is told in the words of its operation, by `explain`. */
 export class NoTransaction extends Error {
   constructor(readonly reason: "busy" | "closed") {
@@ -76,10 +90,14 @@ export class Database {
     return changes;
   }
 
-  /** Answers the id of the new row. */
-  insert(sql: string, ...values: SqlValue[]): number {
-    this.#changes += 1;
-    return Number(this.#statement(sql).run(...values).lastInsertRowid);
+  /** Many rows with few statements, in their order. */
+  insertRows({ into, row, conflict = "" }: RowInsert, rows: readonly (readonly SqlValue[])[]): void {
+    for (let from = 0; from < rows.length; ) {
+      const size = Math.min(MOST_ROWS, 2 ** Math.floor(Math.log2(rows.length - from)));
+      const values = rows.slice(from, from + size).flat();
+      this.run(`INSERT INTO ${into} VALUES ${rowList(row, size)} ${conflict}`, ...values);
+      from += size;
+    }
   }
 
   /** For statements that only read. */

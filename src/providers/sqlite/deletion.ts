@@ -147,6 +147,7 @@ export function pruneInstance(
   { keepLast = 0, completedBeforeMs = Number.POSITIVE_INFINITY }: PruneOptions,
 ): PruneResult {
   const id = toColumn(instance);
+  tx.writeNewRows();
   if (tx.db.get(selectInstance, id) === undefined) throw instanceNotFound("pruneExecutions", instance);
   const prunable = tx.db.all<{ readonly execution_id: number }>(selectPrunable, id, completedBeforeMs, id, keepLast);
   const these = JSON.stringify(prunable.map((row) => row.execution_id));

@@ -7,7 +7,7 @@ export type SqlValue = string | number | null;
 
 /** Parameters are bound by position, to plain `?`: the first versions of `node:sqlite` take `?1` for a name. */
 export interface SqliteStatement {
-  run(...values: SqlValue[]): { readonly changes: number | bigint; readonly lastInsertRowid: number | bigint };
+  run(...values: SqlValue[]): { readonly changes: number | bigint };
   get(...values: SqlValue[]): unknown;
   all(...values: SqlValue[]): unknown[];
 }

@@ -85,15 +85,6 @@ export const selectInstance = `
 `;
 export const selectReady = `SELECT 1 FROM duroxide_orchestrator_queue WHERE state = 'ready' LIMIT 1`;
 
-/** Replaces a lapsed lock. The candidate has no other, in the same transaction. */
-const insertLock = `
-  INSERT INTO duroxide_instance_locks (instance_id, lock_token, locked_until, locked_at) VALUES (?, ?, ?, ?)
-  ON CONFLICT (instance_id) DO UPDATE SET
-    lock_token = excluded.lock_token,
-    locked_until = excluded.locked_until,
-    locked_at = excluded.locked_at
-`;
-
 /** Takes every visible message of the instance. */
 export const takeMessages = `
   UPDATE duroxide_orchestrator_queue SET state = 'taken', attempt_count = attempt_count + 1
@@ -170,6 +161,10 @@ function fetchNew(
   for (let instanceId = tx.newMessages.first(); instanceId !== undefined; instanceId = tx.newMessages.first()) {
     if (tx.db.get(selectReady) !== undefined) return null;
     const versions = [min.major, min.minor, min.patch, max.major, max.minor, max.patch] as const;
+    if (tx.newMessages.isLocked(instanceId)) {
+      tx.newMessages.holdBack(instanceId);
+      continue;
+    }
     const row = tx.db.get<LockableRow>(selectInstance, instanceId, ...versions, instanceId)!;
     if (row.is_compatible === 0) return null;
     if (row.locked_until !== null && row.locked_until > tx.now) {
@@ -177,8 +172,8 @@ function fetchNew(
       continue;
     }
     const lock = lockInstance(tx, row, options);
-    const texts = tx.newMessages.take(instanceId);
-    const batch = { lock, attemptCount: 1, rows: texts.length, messages: decodeAll(texts) };
+    const messages = tx.newMessages.take(instanceId);
+    const batch = { lock, attemptCount: 1, rows: messages.length, messages };
     const locked = describe(tx, row, options, batch);
     if (locked !== null) return locked;
   }
@@ -207,6 +202,7 @@ function describe(
   batch: Batch,
 ): LockedOrchestrationItem | null {
   const instance = fromColumn(candidate.instance_id);
+  if (candidate.orchestration_name === null) tx.newEvents.writeAll();
   const identity = knownIdentity(candidate) ?? identify(tx.db, instance, batch.messages);
   if (identity === null) {
     setAside(tx, instance, batch);
@@ -214,6 +210,7 @@ function describe(
   }
   const remembered = options.warm?.get(instance);
   const warmAsOf = isSecretOf(candidate.last_commit, remembered) ? (remembered ?? null) : null;
+  if (warmAsOf === null) tx.newEvents.writeAll();
   const item = describeItem(tx.db, instance, identity, batch.messages, warmAsOf);
   return { item, lockToken: batch.lock.token, attemptCount: batch.attemptCount };
 }
@@ -221,6 +218,7 @@ function describe(
 function readyWhatFellDue(tx: Transaction): void {
   if (tx.isDueReady) return;
   tx.isDueReady = true;
+  tx.newMessages.writeTaken();
   if (tx.db.get(selectFallenDue, tx.now, tx.now) === undefined) return;
   tx.db.run(unparkForVisibleStarts, tx.now);
   tx.effects.readyMessages += tx.db.run(readyVisibleMessages, tx.now);
@@ -248,13 +246,14 @@ function lockInstance(tx: Transaction, row: CandidateRow, { lockTimeoutMs }: Fet
   const lock = newTurnLock(tx, row.instance_id, row.status === "Running" ? row.current_execution_id : 0);
   const lockedUntil = tx.timeIn(lockTimeoutMs);
   if (lockedUntil <= tx.now) tx.isDueReady = false;
-  tx.db.run(insertLock, row.instance_id, lock.secret, lockedUntil, tx.now);
+  tx.newMessages.lock(row.instance_id, lock.secret, lockedUntil);
   tx.effects.messageAt(lockedUntil);
   return lock;
 }
 
 function takeBatch(tx: Transaction, candidate: CandidateRow, options: FetchOrchestrationOptions): Batch {
   const lock = lockInstance(tx, candidate, options);
+  tx.newMessages.writeAll();
   const rows = tx.db
     .changeAll<MessageRow>(takeMessages, candidate.instance_id, tx.now)
     .sort((a, b) => a.due_at - b.due_at || a.id - b.id);
@@ -264,10 +263,6 @@ function takeBatch(tx: Transaction, candidate: CandidateRow, options: FetchOrche
     rows: rows.length,
     messages: decodeMessages(tx, rows),
   };
-}
-
-function decodeAll(texts: readonly string[]): readonly OrchestratorItem[] {
-  return texts.map((text) => orchestratorItem(decodeWorkItem(text)));
 }
 
 function decodeMessages(tx: Transaction, rows: readonly MessageRow[]): readonly OrchestratorItem[] {
@@ -292,6 +287,7 @@ function orchestratorItem(item: WorkItem): OrchestratorItem {
  * else waits for the start.
  */
 function setAside(tx: Transaction, instance: string, { lock, rows, messages }: Batch): void {
+  tx.newMessages.writeAll();
   const { instanceId, secret } = lock;
   const areQueueMessages = messages.length === rows && messages.every((item) => item.type === "QueueMessage");
   if (areQueueMessages && tx.db.get(selectStart, instanceId) === undefined) {

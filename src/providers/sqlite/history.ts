@@ -6,13 +6,7 @@ import type { Event } from "../../history/event.js";
 import { checkEventIds, eventTaken } from "../../provider/kit/refusals.js";
 import { toColumn } from "../../provider/kit/text-column.js";
 import type { Database } from "./database.js";
-import { isConstraintViolation } from "./driver-errors.js";
 import type { Transaction } from "./transaction.js";
-
-/** Fails where the id is taken in this execution: the key is unique. */
-export const insertEvent = `
-  INSERT INTO duroxide_history (instance_id, execution_id, event_id, event_type, event_data) VALUES (?, ?, ?, ?, ?)
-`;
 
 /** The events of one execution, ascending. */
 export const selectEvents = `
@@ -37,7 +31,7 @@ interface EventRow {
   readonly event_data: string;
 }
 
-/** @throws ProviderError "duplicate-event", "invalid" */
+/** An event that is there already is found out when they are written. @throws ProviderError "invalid" */
 export function appendEvents(
   tx: Transaction,
   operation: string,
@@ -48,12 +42,8 @@ export function appendEvents(
   checkEventIds(operation, events);
   const instanceId = toColumn(instance);
   for (const event of events) {
-    try {
-      tx.db.run(insertEvent, instanceId, executionId, event.eventId, event.type, encodeEvent(event));
-    } catch (error) {
-      if (!isConstraintViolation(error)) throw error;
-      throw eventTaken(operation, event, { cause: error });
-    }
+    const row = [instanceId, executionId, event.eventId, event.type, encodeEvent(event)] as const;
+    tx.newEvents.add(row, (cause) => eventTaken(operation, event, { cause }));
   }
 }
 

@@ -1,40 +1,66 @@
-// providers/sqlite/new-rows.ts — messages and activities that a transaction has made, and not written yet.
+// providers/sqlite/new-rows.ts — rows that a transaction has made, and not written yet: together they cost fewer statements,
+// and what is taken at once is written as taken.
 //
 //   N1. Messages are kept by instance, because they are taken by instance; both in the order in which they came.
 //   N2. Those of an instance that somebody has locked are held back: nobody looks at them again in this transaction, unless
 //       the lock is given back in it.
+//   N3. Whoever looks into a table writes what is kept for it first.
 
-import type { ActivityExecute } from "../../history/work-item.js";
+import type { ProviderError } from "../../errors.js";
+import type { ActivityExecute, OrchestratorItem } from "../../history/work-item.js";
 import { letsThrough } from "../../provider/kit/tag-filter.js";
 import { toNullableColumn } from "../../provider/kit/text-column.js";
 import type { TagFilter } from "../../provider/provider.js";
-import type { Database } from "./database.js";
+import type { Database, RowInsert } from "./database.js";
+import type { SqlValue } from "./driver.js";
+import { isConstraintViolation } from "./driver-errors.js";
 
-const insertMessage = `
-  INSERT INTO duroxide_orchestrator_queue
-    (instance_id, state, due_at, visible_at, is_start, parent_instance_id, attempt_count, work_item)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-`;
+const MESSAGES: RowInsert = {
+  into: `duroxide_orchestrator_queue
+    (instance_id, state, due_at, visible_at, is_start, parent_instance_id, attempt_count, work_item)`,
+  row: "(?, ?, ?, ?, ?, ?, ?, ?)",
+};
 
-const insertActivity = `
-  INSERT INTO duroxide_worker_queue
-    (instance_id, execution_id, activity_id, tag, session_id, held_until, lock_token, attempt_count, enqueued_at, work_item)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-`;
+/** Replaces a lapsed lock. There is no other, in the same transaction. */
+const LOCKS: RowInsert = {
+  into: "duroxide_instance_locks (instance_id, lock_token, locked_until, locked_at)",
+  row: "(?, ?, ?, ?)",
+  conflict: `ON CONFLICT (instance_id) DO UPDATE SET
+    lock_token = excluded.lock_token, locked_until = excluded.locked_until, locked_at = excluded.locked_at`,
+};
+
+const ACTIVITIES: RowInsert = {
+  into: `duroxide_worker_queue
+    (id, instance_id, execution_id, activity_id, tag, held_until, lock_token, attempt_count, enqueued_at, work_item)`,
+  row: "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+};
+
+/** Fails where the id is taken in this execution: the key is unique. */
+const EVENTS: RowInsert = {
+  into: "duroxide_history (instance_id, execution_id, event_id, event_type, event_data)",
+  row: "(?, ?, ?, ?, ?)",
+};
+
+const selectLastActivity = "SELECT COALESCE(MAX(id), 0) AS id FROM duroxide_worker_queue";
+
+type Row = readonly SqlValue[];
 
 export interface NewMessage {
+  readonly item: OrchestratorItem;
   readonly isStart: boolean;
   /** Of a start: whose child it is to be, as a column. */
   readonly parentId: string | null;
   readonly text: string;
 }
 
-/** Messages that can be fetched at once, but for timers: those may be cancelled. */
+/** Messages that can be fetched at once, but for timers: those may be cancelled. And the locks of those that are taken. */
 export class NewMessages {
   readonly #db: Database;
   readonly #now: number;
   readonly #free = new Map<string, NewMessage[]>();
   readonly #heldBack = new Map<string, NewMessage[]>();
+  readonly #locks = new Map<string, Row>();
+  #rows: Row[] = [];
   /** How many there ever were. */
   made = 0;
 
@@ -60,12 +86,21 @@ export class NewMessages {
     return undefined;
   }
 
-  /** Writes those of the instance as one batch, fetched for the first time. Answers with their texts. */
-  take(instanceId: string): readonly string[] {
+  /** Whether it was locked in this transaction, and the lock is not written yet. */
+  isLocked(instanceId: string): boolean {
+    return this.#locks.has(instanceId);
+  }
+
+  lock(instanceId: string, secret: string, lockedUntil: number): void {
+    this.#locks.set(instanceId, [instanceId, secret, lockedUntil, this.#now]);
+  }
+
+  /** Those of the instance as one batch, fetched for the first time. */
+  take(instanceId: string): readonly OrchestratorItem[] {
     const messages = this.#free.get(instanceId) ?? [];
     this.#free.delete(instanceId);
-    for (const message of messages) this.#write(instanceId, message, "taken", 1);
-    return messages.map(({ text }) => text);
+    for (const message of messages) this.#keep(instanceId, message, "taken", 1);
+    return messages.map(({ item }) => item);
   }
 
   /** N2 */
@@ -87,24 +122,33 @@ export class NewMessages {
 
   /** So that what is written next for the instance comes after them. */
   writeOf(instanceId: string): void {
-    for (const message of this.#of(instanceId) ?? []) this.#write(instanceId, message, "ready", 0);
-    this.#free.delete(instanceId);
-    this.#heldBack.delete(instanceId);
+    if (this.#of(instanceId) !== undefined) this.writeAll();
   }
 
   writeAll(): void {
-    for (const messages of [this.#free, this.#heldBack])
-      for (const instanceId of messages.keys()) this.writeOf(instanceId);
+    for (const messages of [this.#free, this.#heldBack]) {
+      for (const [instanceId, those] of messages)
+        for (const message of those) this.#keep(instanceId, message, "ready", 0);
+      messages.clear();
+    }
+    this.writeTaken();
+  }
+
+  /** And what was taken under them. */
+  writeTaken(): void {
+    if (this.#rows.length > 0) this.#db.insertRows(MESSAGES, this.#rows);
+    this.#rows = [];
+    if (this.#locks.size > 0) this.#db.insertRows(LOCKS, [...this.#locks.values()]);
+    this.#locks.clear();
   }
 
   #of(instanceId: string): NewMessage[] | undefined {
     return this.#free.get(instanceId) ?? this.#heldBack.get(instanceId);
   }
 
-  #write(instanceId: string, message: NewMessage, state: "ready" | "taken", attempts: number): void {
+  #keep(instanceId: string, message: NewMessage, state: "ready" | "taken", attempts: number): void {
     const { isStart, parentId, text } = message;
-    const times = [this.#now, this.#now] as const;
-    this.#db.run(insertMessage, instanceId, state, ...times, isStart ? 1 : 0, parentId, attempts, text);
+    this.#rows.push([instanceId, state, this.#now, this.#now, isStart ? 1 : 0, parentId, attempts, text]);
   }
 }
 
@@ -122,6 +166,9 @@ export class NewActivities {
   readonly #db: Database;
   readonly #now: number;
   #waiting: NewActivity[] = [];
+  #rows: Row[] = [];
+  /** Null: nobody knows. */
+  #lastId: number | null = null;
   /** How many there ever were. */
   made = 0;
 
@@ -142,19 +189,66 @@ export class NewActivities {
   }
 
   /** Answers the id of its row. */
-  writeTaken(activity: NewActivity, secret: string, lockedUntil: number): number {
-    return this.#write(activity, lockedUntil, secret, 1);
+  take(activity: NewActivity, secret: string, lockedUntil: number): number {
+    return this.#keep(activity, lockedUntil, secret, 1);
   }
 
   writeAll(): void {
-    if (this.#waiting.length === 0) return;
-    for (const activity of this.#waiting) this.#write(activity, null, null, 0);
+    for (const activity of this.#waiting) this.#keep(activity, null, null, 0);
     this.#waiting = [];
+    if (this.#rows.length > 0) this.#db.insertRows(ACTIVITIES, this.#rows);
+    this.#rows = [];
+    this.#lastId = null;
   }
 
-  #write({ instanceId, item, text }: NewActivity, heldUntil: number | null, secret: string | null, attempts: number) {
-    const { executionId, id, tag } = item;
-    const place = [instanceId, executionId, id, toNullableColumn(tag), null] as const;
-    return this.#db.insert(insertActivity, ...place, heldUntil, secret, attempts, this.#now, text);
+  #keep({ instanceId, item, text }: NewActivity, heldUntil: number | null, secret: string | null, attempts: number) {
+    this.#lastId ??= this.#db.get<{ readonly id: number }>(selectLastActivity)!.id;
+    this.#lastId += 1;
+    const place = [this.#lastId, instanceId, item.executionId, item.id, toNullableColumn(item.tag)] as const;
+    this.#rows.push([...place, heldUntil, secret, attempts, this.#now, text]);
+    return this.#lastId;
+  }
+}
+
+/** Events, and what to say where one is there already. */
+export class NewEvents {
+  readonly #db: Database;
+  #rows: Row[] = [];
+  #refusals: ((cause: unknown) => ProviderError)[] = [];
+  /** How many there ever were. */
+  made = 0;
+
+  constructor(db: Database) {
+    this.#db = db;
+  }
+
+  add(row: Row, refusal: (cause: unknown) => ProviderError): void {
+    this.made += 1;
+    this.#rows.push(row);
+    this.#refusals.push(refusal);
+  }
+
+  /** @throws ProviderError "duplicate-event" for the first that is there already; then the transaction must be taken back */
+  writeAll(): void {
+    if (this.#rows.length === 0) return;
+    const [rows, refusals] = [this.#rows, this.#refusals];
+    this.#rows = [];
+    this.#refusals = [];
+    try {
+      this.#db.insertRows(EVENTS, rows);
+    } catch (error) {
+      if (isConstraintViolation(error)) this.#blame(rows, refusals);
+      throw error;
+    }
+  }
+
+  #blame(rows: readonly Row[], refusals: readonly ((cause: unknown) => ProviderError)[]): void {
+    for (const [place, row] of rows.entries()) {
+      try {
+        this.#db.insertRows(EVENTS, [row]);
+      } catch (error) {
+        throw isConstraintViolation(error) ? refusals[place]!(error) : error;
+      }
+    }
   }
 }

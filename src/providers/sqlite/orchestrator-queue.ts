@@ -117,7 +117,7 @@ export function enqueueMessage(tx: Transaction, item: OrchestratorItem, delayMs 
   const isVisible = visibleAt <= tx.now;
   const text = encodeWorkItem(item);
   if (isVisible && item.type !== "TimerFired") {
-    tx.newMessages.add(instanceId, { isStart, parentId, text });
+    tx.newMessages.add(instanceId, { item, isStart, parentId, text });
   } else {
     const timer = item.type === "TimerFired" ? ([item.executionId, item.id] as const) : ([null, null] as const);
     const state = isVisible ? "ready" : "waiting";

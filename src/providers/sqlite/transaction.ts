@@ -7,13 +7,14 @@
 
 import { Effects } from "../../provider/kit/effects.js";
 import type { Database } from "./database.js";
-import { NewActivities, NewMessages } from "./new-rows.js";
+import { NewActivities, NewEvents, NewMessages } from "./new-rows.js";
 
 /** One flush of the group commit: shared by the operations that are in it. */
 export class Transaction {
   readonly effects = new Effects();
   readonly newMessages: NewMessages;
   readonly newActivities: NewActivities;
+  readonly newEvents: NewEvents;
   /** Whether messages and locks whose time has come by now were seen to. */
   isDueReady = false;
   /** As above, of activities. */
@@ -27,15 +28,17 @@ export class Transaction {
   ) {
     this.newMessages = new NewMessages(db, now);
     this.newActivities = new NewActivities(db, now);
+    this.newEvents = new NewEvents(db);
   }
 
   /** How much has happened so far. As long as it stays the same, nothing has. */
   get changes(): number {
-    return this.db.changes + this.newMessages.made + this.newActivities.made;
+    return this.db.changes + this.newMessages.made + this.newActivities.made + this.newEvents.made;
   }
 
   /** T2 */
   writeNewRows(): void {
+    this.newEvents.writeAll();
     this.newMessages.writeAll();
     this.newActivities.writeAll();
   }

@@ -233,9 +233,8 @@ function takeNew(tx: Transaction, options: FetchWorkOptions): LockedWorkItem | n
   if (activity === null) return null;
   const secret = newSecret(tx.newToken);
   const lockedUntil = holdUntil(tx, options);
-  const id = tx.newActivities.writeTaken(activity, secret, lockedUntil);
-  const item = decodeActivity(activity.text);
-  if (item instanceof Error) throw item;
+  const id = tx.newActivities.take(activity, secret, lockedUntil);
+  const { item } = activity;
   return {
     item,
     lockToken: tokenOf(secret, String(id)),
