@@ -28,6 +28,9 @@ const MOST_LOOKS_AT_A_TREE = 10;
 /** Enough for housekeeping that runs every few minutes; what is left over waits for the next time. */
 const DEFAULT_BULK_LIMIT = 1_000;
 
+/** Enough to share the price of a commit, few enough that nobody waits long behind them. */
+const AT_ONCE = 16;
+
 const NOTHING_DELETED: DeleteResult = {
   instancesDeleted: 0,
   executionsDeleted: 0,
@@ -119,12 +122,9 @@ export function completeAdmin(store: AdminStore, reader: HistoryReader): Provide
 
     async deleteInstanceBulk(filter) {
       const asked = bulkFilter("deleteInstanceBulk", filter);
-      let total = NOTHING_DELETED;
-      for (const root of await store.selectInstances(asked, { kind: "ended-roots" })) {
-        total = addDeleted(total, (await deleteEndedTree(root)) ?? NOTHING_DELETED); // C3
-        await breathe(); // C4
-      }
-      return total;
+      const roots = await store.selectInstances(asked, { kind: "ended-roots" });
+      const deleted = await eachOf(roots, async (root) => (await deleteEndedTree(root)) ?? NOTHING_DELETED); // C3
+      return deleted.reduce(addDeleted, NOTHING_DELETED);
     },
 
     async pruneExecutions(instance, options) {
@@ -134,13 +134,10 @@ export function completeAdmin(store: AdminStore, reader: HistoryReader): Provide
 
     async pruneExecutionsBulk(filter, options) {
       checkPruneOptions("pruneExecutionsBulk", options); // C2
-      let total = NOTHING_PRUNED;
       const scope: BulkScope = { kind: "more-executions-than", count: Math.max(1, options.keepLast ?? 0) };
-      for (const instance of await store.selectInstances(bulkFilter("pruneExecutionsBulk", filter), scope)) {
-        total = addPruned(total, await pruneUnlessGone(store, instance, options));
-        await breathe(); // C4
-      }
-      return total;
+      const instances = await store.selectInstances(bulkFilter("pruneExecutionsBulk", filter), scope);
+      const pruned = await eachOf(instances, (instance) => pruneUnlessGone(store, instance, options));
+      return pruned.reduce(addPruned, NOTHING_PRUNED);
     },
   };
 }
@@ -184,6 +181,16 @@ async function pruneUnlessGone(store: AdminStore, instance: string, options: Pru
     if (isKind(error, "not-found")) return NOTHING_PRUNED;
     throw error;
   }
+}
+
+/** C4: a few at a time, so that they share commits, and with a pause after each few. */
+async function eachOf<T>(instances: readonly string[], work: (instance: string) => Promise<T>): Promise<readonly T[]> {
+  const results: T[] = [];
+  for (let from = 0; from < instances.length; from += AT_ONCE) {
+    results.push(...(await Promise.all(instances.slice(from, from + AT_ONCE).map(work))));
+    await breathe();
+  }
+  return results;
 }
 
 function breathe(): Promise<void> {
