@@ -772,7 +772,7 @@ describe("options", () => {
       durability: undefined,
     });
     await provider.enqueueForOrchestrator(start("a"));
-    expect((await takeTurn(provider)).lockToken).toMatch(/^[0-9a-f-]{36}@/);
+    expect((await takeTurn(provider)).lockToken).toMatch(/^[\w-]{20,}@/);
     await provider.close();
   });
 

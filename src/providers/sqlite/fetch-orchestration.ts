@@ -15,11 +15,13 @@ import type {
   KvEntry,
   LockedOrchestrationItem,
   OrchestrationItem,
+  SemVer,
   SemVerRange,
 } from "../../provider/provider.js";
 import type { Database } from "./database.js";
 import { loadEvents } from "./history.js";
-import { type Identity, identify } from "./instances.js";
+import { type Identity, identify, newIdentity } from "./instances.js";
+import type { InstanceFacts } from "./known-instances.js";
 import { kvSnapshot } from "./kv.js";
 import { isSecretOf } from "./lock-token.js";
 import { deleteLock, deleteTaken, newTurnLock } from "./orchestrator-queue.js";
@@ -57,7 +59,10 @@ export const readyTaken = `
  * has pinned a version, everybody can.
  */
 export const selectCandidate = `
-  SELECT q.instance_id, i.orchestration_name, i.orchestration_version, i.current_execution_id, i.last_commit, e.status
+  SELECT q.instance_id, i.orchestration_name, i.orchestration_version, i.current_execution_id, i.last_commit, e.status,
+         e.pinned_major, e.pinned_minor, e.pinned_patch, e.status IS NOT NULL OR EXISTS (
+           SELECT 1 FROM duroxide_executions AS x WHERE x.instance_id = q.instance_id
+         ) AS has_begun
   FROM duroxide_orchestrator_queue AS q
   LEFT JOIN duroxide_instances AS i ON i.instance_id = q.instance_id
   LEFT JOIN duroxide_executions AS e ON e.instance_id = i.instance_id AND e.execution_id = i.current_execution_id
@@ -72,16 +77,22 @@ export const selectCandidate = `
   ORDER BY q.due_at, q.id LIMIT 1
 `;
 
-/** Of an instance, known or not, what a fetch by a dispatcher that replays these versions needs to know. */
+/** Of an instance, known or not, all that a fetch needs to know. */
 export const selectInstance = `
-  SELECT ? AS instance_id, i.orchestration_name, i.orchestration_version, i.current_execution_id, i.last_commit, e.status,
-         l.locked_until,
-         e.pinned_major IS NULL
-           OR (e.pinned_major, e.pinned_minor, e.pinned_patch) BETWEEN (?, ?, ?) AND (?, ?, ?) AS is_compatible
+  SELECT asked.instance_id, i.orchestration_name, i.orchestration_version, i.current_execution_id, i.last_commit,
+         e.status, e.pinned_major, e.pinned_minor, e.pinned_patch, l.locked_until,
+         EXISTS (SELECT 1 FROM duroxide_executions AS x WHERE x.instance_id = asked.instance_id) AS has_begun
   FROM (SELECT ? AS instance_id) AS asked
   LEFT JOIN duroxide_instances AS i ON i.instance_id = asked.instance_id
   LEFT JOIN duroxide_executions AS e ON e.instance_id = i.instance_id AND e.execution_id = i.current_execution_id
   LEFT JOIN duroxide_instance_locks AS l ON l.instance_id = asked.instance_id
+`;
+/** What is left to ask where the rest is known. */
+export const selectLastCommit = `
+  SELECT i.last_commit, l.locked_until
+  FROM duroxide_instances AS i
+  LEFT JOIN duroxide_instance_locks AS l ON l.instance_id = i.instance_id
+  WHERE i.instance_id = ?
 `;
 export const selectReady = `SELECT 1 FROM duroxide_orchestrator_queue WHERE state = 'ready' LIMIT 1`;
 
@@ -112,11 +123,15 @@ interface CandidateRow {
   readonly last_commit: string | null;
   /** Of the current execution. */
   readonly status: ExecutionStatus | null;
+  readonly pinned_major: number | null;
+  readonly pinned_minor: number | null;
+  readonly pinned_patch: number | null;
+  /** Whether it has an execution. 0: then it has no history and no values either. */
+  readonly has_begun: number;
 }
 
 interface LockableRow extends CandidateRow {
   readonly locked_until: number | null;
-  readonly is_compatible: number;
 }
 
 interface MessageRow {
@@ -156,21 +171,16 @@ export function fetchOrchestration(
 function fetchNew(
   tx: Transaction,
   options: FetchOrchestrationOptions,
-  { min, max }: SemVerRange,
+  range: SemVerRange,
 ): LockedOrchestrationItem | null {
   for (let instanceId = tx.newMessages.first(); instanceId !== undefined; instanceId = tx.newMessages.first()) {
     if (tx.db.get(selectReady) !== undefined) return null;
-    const versions = [min.major, min.minor, min.patch, max.major, max.minor, max.patch] as const;
-    if (tx.newMessages.isLocked(instanceId)) {
+    const row = tx.newMessages.isLocked(instanceId) ? null : lockable(tx, instanceId);
+    if (row === null || (row.locked_until !== null && row.locked_until > tx.now)) {
       tx.newMessages.holdBack(instanceId);
       continue;
     }
-    const row = tx.db.get<LockableRow>(selectInstance, instanceId, ...versions, instanceId)!;
-    if (row.is_compatible === 0) return null;
-    if (row.locked_until !== null && row.locked_until > tx.now) {
-      tx.newMessages.holdBack(instanceId);
-      continue;
-    }
+    if (!isReplayable(row, range)) return null;
     const lock = lockInstance(tx, row, options);
     const messages = tx.newMessages.take(instanceId);
     const batch = { lock, attemptCount: 1, rows: messages.length, messages };
@@ -178,6 +188,25 @@ function fetchNew(
     if (locked !== null) return locked;
   }
   return null;
+}
+
+function lockable(tx: Transaction, instanceId: string): LockableRow {
+  const last = tx.db.get<Pick<LockableRow, "last_commit" | "locked_until">>(selectLastCommit, instanceId);
+  const known = last === undefined ? null : tx.known.asOf(instanceId, last.last_commit);
+  if (last === undefined || known === null) return tx.db.get<LockableRow>(selectInstance, instanceId)!;
+  const { last_commit, locked_until } = last;
+  return { ...known, instance_id: instanceId, last_commit, locked_until, status: "Running", has_begun: 1 };
+}
+
+function isReplayable(row: CandidateRow, { min, max }: SemVerRange): boolean {
+  const { pinned_major: major, pinned_minor: minor, pinned_patch: patch } = row;
+  if (major === null || minor === null || patch === null) return true;
+  const pinned = { major, minor, patch };
+  return compareVersions(min, pinned) <= 0 && compareVersions(pinned, max) <= 0;
+}
+
+function compareVersions(a: SemVer, b: SemVer): number {
+  return a.major - b.major || a.minor - b.minor || a.patch - b.patch;
 }
 
 function fetchStored(
@@ -202,17 +231,46 @@ function describe(
   batch: Batch,
 ): LockedOrchestrationItem | null {
   const instance = fromColumn(candidate.instance_id);
-  if (candidate.orchestration_name === null) tx.newEvents.writeAll();
-  const identity = knownIdentity(candidate) ?? identify(tx.db, instance, batch.messages);
+  const isNew = candidate.has_begun === 0;
+  const remembered = options.warm?.get(instance);
+  const warmAsOf = isSecretOf(candidate.last_commit, remembered) ? (remembered ?? null) : null;
+  if (!isNew && warmAsOf === null) tx.newEvents.writeAll(); // They may be its own.
+  const identity =
+    knownIdentity(candidate) ?? (isNew ? newIdentity(batch.messages) : identify(tx.db, instance, batch.messages));
   if (identity === null) {
     setAside(tx, instance, batch);
     return null;
   }
-  const remembered = options.warm?.get(instance);
-  const warmAsOf = isSecretOf(candidate.last_commit, remembered) ? (remembered ?? null) : null;
-  if (warmAsOf === null) tx.newEvents.writeAll();
-  const item = describeItem(tx.db, instance, identity, batch.messages, warmAsOf);
-  return { item, lockToken: batch.lock.token, attemptCount: batch.attemptCount };
+  if (isNew || candidate.status === "Running") {
+    tx.known.fetched(batch.lock.secret, isNew ? null : factsOf(candidate));
+  }
+  const past = isNew || warmAsOf !== null ? NO_PAST : pastOf(tx.db, instance, identity.executionId);
+  return {
+    item: {
+      instance,
+      orchestrationName: identity.name,
+      version: identity.version,
+      executionId: identity.executionId,
+      history: past.history,
+      warmAsOf,
+      historyError: past.historyError,
+      messages: batch.messages,
+      kvSnapshot: past.kvSnapshot,
+    },
+    lockToken: batch.lock.token,
+    attemptCount: batch.attemptCount,
+  };
+}
+
+function factsOf(row: CandidateRow): InstanceFacts {
+  return {
+    orchestration_name: row.orchestration_name!,
+    orchestration_version: row.orchestration_version,
+    current_execution_id: row.current_execution_id,
+    pinned_major: row.pinned_major,
+    pinned_minor: row.pinned_minor,
+    pinned_patch: row.pinned_patch,
+  };
 }
 
 function readyWhatFellDue(tx: Transaction): void {
@@ -299,20 +357,15 @@ function setAside(tx: Transaction, instance: string, { lock, rows, messages }: B
   tx.db.run(deleteLock, instanceId, secret);
 }
 
-function describeItem(
-  db: Database,
-  instance: string,
-  { name, version, executionId }: Identity,
-  messages: readonly OrchestratorItem[],
-  warmAsOf: string | null,
-): OrchestrationItem {
-  const item = { instance, orchestrationName: name, version, executionId, messages, warmAsOf };
-  if (warmAsOf !== null) return { ...item, history: [], historyError: null, kvSnapshot: NO_VALUES };
+type Past = Pick<OrchestrationItem, "history" | "historyError" | "kvSnapshot">;
+
+const NO_PAST: Past = Object.freeze({ history: Object.freeze([]), historyError: null, kvSnapshot: NO_VALUES });
+
+function pastOf(db: Database, instance: string, executionId: number): Past {
   try {
-    const history = loadEvents(db, instance, executionId);
-    return { ...item, history, historyError: null, kvSnapshot: kvSnapshot(db, instance) };
+    return { history: loadEvents(db, instance, executionId), historyError: null, kvSnapshot: kvSnapshot(db, instance) };
   } catch (error) {
     if (!(error instanceof CodecError)) throw error;
-    return { ...item, history: [], historyError: error.message, kvSnapshot: NO_VALUES };
+    return { history: [], historyError: error.message, kvSnapshot: NO_VALUES };
   }
 }

@@ -14,6 +14,7 @@ import { Batcher, type Outcome } from "../../provider/kit/batcher.js";
 import type { Effects } from "../../provider/kit/effects.js";
 import { type Database, NoTransaction } from "./database.js";
 import { isDriverError } from "./driver-errors.js";
+import { KnownInstances } from "./known-instances.js";
 import { Transaction } from "./transaction.js";
 
 interface Call {
@@ -47,6 +48,7 @@ interface GroupCommitDeps extends Servants {
 export class GroupCommit {
   readonly #deps: GroupCommitDeps;
   readonly #batcher: Batcher<Call, unknown>;
+  readonly #known = new KnownInstances();
   /** Ends the hold on the time of those who are not tried yet. Null: there are none. */
   #letTimeGo: (() => void) | null = null;
 
@@ -115,7 +117,7 @@ export class GroupCommit {
     const tries: Served[] = [];
     try {
       const { outcomes, effects } = await database.writeForMany((db) => {
-        const tx = new Transaction(db, clock.now(), newToken); // G2
+        const tx = new Transaction(db, clock.now(), newToken, this.#known); // G2
         const outcomes: Outcome<unknown>[] = [];
         for (const [place, call] of calls.entries()) if (!call.isFetch) outcomes[place] = runOne(tx, call);
         if (serve !== null) tries.push(serving(tx, serve));

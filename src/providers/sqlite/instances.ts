@@ -5,6 +5,7 @@
 //   I2. Without a row, an instance is known by its history; without history, by its start.
 
 import { decodeEvent, decodeWorkItem } from "../../history/codec.js";
+import { INITIAL_EXECUTION_ID } from "../../history/event.js";
 import type { ContinueAsNew, StartOrchestration, WorkItem } from "../../history/work-item.js";
 import { isStartLike } from "../../history/work-item.js";
 import { identityInEvent, identityInStart, type StartIdentity } from "../../provider/kit/start-identity.js";
@@ -49,9 +50,12 @@ const ensureExecution = `
 const setExecutionStatus = `
   UPDATE duroxide_executions SET status = ?, output = ?, completed_at = ? WHERE instance_id = ? AND execution_id = ?
 `;
-const pinExecution = `
-  UPDATE duroxide_executions SET pinned_major = ?, pinned_minor = ?, pinned_patch = ?
-  WHERE instance_id = ? AND execution_id = ?
+const ensurePinned = `
+  INSERT INTO duroxide_executions
+    (instance_id, execution_id, started_at, pinned_major, pinned_minor, pinned_patch)
+  VALUES (?, ?, ?, ?, ?, ?)
+  ON CONFLICT DO UPDATE SET
+    pinned_major = excluded.pinned_major, pinned_minor = excluded.pinned_minor, pinned_patch = excluded.pinned_patch
 `;
 
 const setCustomStatus = `
@@ -131,8 +135,11 @@ export function recordTurn(tx: Transaction, lock: TurnLock, { executionId, metad
     tx.db.run(advanceInstance, executionId, lock.secret, tx.now, instanceId);
   }
 
-  if (executionId !== lock.executionId) tx.db.run(ensureExecution, instanceId, executionId, tx.now);
-  if (pin !== undefined) tx.db.run(pinExecution, pin.major, pin.minor, pin.patch, instanceId, executionId);
+  if (pin !== undefined) {
+    tx.db.run(ensurePinned, instanceId, executionId, tx.now, pin.major, pin.minor, pin.patch);
+  } else if (executionId !== lock.executionId) {
+    tx.db.run(ensureExecution, instanceId, executionId, tx.now);
+  }
   if (metadata.status !== undefined) {
     const completedAt = metadata.status === "Running" ? null : tx.now;
     const output = toNullableColumn(metadata.output);
@@ -200,6 +207,12 @@ export function identify(db: Database, instance: string, messages: readonly Work
   if (start !== null) return { ...identityInEvent(start), executionId: latestExecution(db, instance) };
   const first = messages.find(isStartLike);
   return first === undefined ? null : { ...identityInStart(first), executionId: latestExecution(db, instance) };
+}
+
+/** Who an instance without a history is. Null: nobody has said yet. */
+export function newIdentity(messages: readonly WorkItem[]): Identity | null {
+  const first = messages.find(isStartLike);
+  return first === undefined ? null : { ...identityInStart(first), executionId: INITIAL_EXECUTION_ID };
 }
 
 export function instanceStatus(db: Database, instance: string): InstanceStatus | null {

@@ -1,6 +1,6 @@
 // providers/sqlite/options.ts — what a user may choose about a SQLite store.
 
-import { randomUUID } from "node:crypto";
+import { randomBytes } from "node:crypto";
 import { resolve } from "node:path";
 import { type Clock, systemClock } from "../../clock.js";
 import { InvalidOptionsError } from "../../errors.js";
@@ -24,7 +24,7 @@ export interface SqliteOptions {
   readonly maxDatabaseBytes?: number;
   /** @default the system's clock */
   readonly clock?: Clock;
-  /** Where lock tokens come from. @default random UUIDs */
+  /** Where lock tokens come from. @default random, then counted */
   readonly newId?: () => string;
   /** Told what was dropped or set aside. @default nobody is */
   readonly onWarning?: (message: string) => void;
@@ -50,7 +50,7 @@ export const SQLITE_DEFAULTS: SqliteSettings = Object.freeze({
   /** The disk is the limit. */
   maxDatabaseBytes: null,
   clock: systemClock,
-  newId: randomUUID,
+  newId: secretSource(),
   /** Nothing is printed in a user's process unless asked for. */
   onWarning: () => {},
 });
@@ -96,4 +96,14 @@ export function absolutePath(file: string): string {
 /** SQLite's own form of a URL, which some drivers understand. */
 export function isFileUri(file: string): boolean {
   return /^file:/i.test(file);
+}
+
+/** Lock tokens are made by the thousand: unpredictable once for each process, and counted from there. */
+function secretSource(): () => string {
+  const source = randomBytes(15).toString("base64url");
+  let made = 0;
+  return () => {
+    made += 1;
+    return `${source}-${made.toString(36)}`;
+  };
 }

@@ -25,6 +25,10 @@ export const unparkMessages = `
   UPDATE duroxide_orchestrator_queue SET state = 'ready' WHERE instance_id = ? AND state = 'parked'
 `;
 
+export const selectParked = `
+  SELECT 1 FROM duroxide_orchestrator_queue WHERE instance_id = ? AND state = 'parked' LIMIT 1
+`;
+
 export const deleteTaken = `
   DELETE FROM duroxide_orchestrator_queue WHERE instance_id = ? AND visible_at <= ? AND state = 'taken'
 `;
@@ -131,7 +135,9 @@ export function enqueueMessage(tx: Transaction, item: OrchestratorItem, delayMs 
 
 /** What was parked until somebody says what the instance is can be fetched now. */
 export function instanceMayBegin(tx: Transaction, instance: string): void {
-  tx.effects.readyMessages += tx.db.run(unparkMessages, toColumn(instance));
+  const instanceId = toColumn(instance);
+  if (tx.db.get(selectParked, instanceId) !== undefined)
+    tx.effects.readyMessages += tx.db.run(unparkMessages, instanceId);
   tx.effects.changed(instance);
 }
 

@@ -7,6 +7,7 @@
 
 import { Effects } from "../../provider/kit/effects.js";
 import type { Database } from "./database.js";
+import type { KnownInstances } from "./known-instances.js";
 import { NewActivities, NewEvents, NewMessages } from "./new-rows.js";
 
 /** One flush of the group commit: shared by the operations that are in it. */
@@ -25,6 +26,7 @@ export class Transaction {
     /** Read once (T1). */
     readonly now: number,
     readonly newToken: () => string,
+    readonly known: KnownInstances,
   ) {
     this.newMessages = new NewMessages(db, now);
     this.newActivities = new NewActivities(db, now);

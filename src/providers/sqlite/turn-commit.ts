@@ -1,11 +1,12 @@
 // providers/sqlite/turn-commit.ts — everything that one turn decided, in one transaction.
 
 import { checkOrchestratorItem, checkWorkerItem } from "../../provider/kit/refusals.js";
-import { fromColumn } from "../../provider/kit/text-column.js";
+import { fromColumn, toColumn } from "../../provider/kit/text-column.js";
 import { changeOf } from "../../provider/kit/turn-change.js";
 import type { TurnCommit } from "../../provider/provider.js";
 import { appendEvents } from "./history.js";
 import { recordCustomStatus, recordTurn } from "./instances.js";
+import type { InstanceFacts } from "./known-instances.js";
 import { applyToKv, mergeKv } from "./kv.js";
 import { announceRelease, cancelTimer, consumeBatch, enqueueMessage } from "./orchestrator-queue.js";
 import type { Transaction } from "./transaction.js";
@@ -22,7 +23,8 @@ export function commitTurn(tx: Transaction, lockToken: string, turn: TurnCommit)
   appendEvents(tx, OPERATION, instance, turn.executionId, turn.events);
   applyEvents(tx, instance, turn);
 
-  const goesOn = turn.executionId === lock.executionId && (turn.metadata.status ?? "Running") === "Running";
+  const isOver = (turn.metadata.status ?? "Running") !== "Running";
+  const goesOn = !isOver && turn.executionId === lock.executionId;
   for (const item of turn.workerItems) {
     checkWorkerItem(OPERATION, item);
     enqueueActivity(tx, item, goesOn && item.executionId === lock.executionId && item.instance === instance);
@@ -35,8 +37,26 @@ export function commitTurn(tx: Transaction, lockToken: string, turn: TurnCommit)
   for (const activity of turn.cancelledActivities) cancelActivity(tx, activity);
   for (const timer of turn.cancelledTimers) cancelTimer(tx, timer);
 
+  const named = factsIn(turn);
+  const isAsBefore = goesOn && turn.metadata.pinnedVersion === undefined;
+  if (!isOver && (isAsBefore || named !== null)) tx.known.committed(instanceId, lock.secret, named);
+  else tx.known.forget(instanceId, lock.secret);
   tx.effects.changed(instance, changeOf(turn));
   announceRelease(tx, instanceId);
+}
+
+/** Null where the turn does not say, or says only a part of it. */
+function factsIn({ executionId, metadata }: TurnCommit): InstanceFacts | null {
+  const { orchestrationName: name, orchestrationVersion: version, pinnedVersion: pinned } = metadata;
+  if (name === undefined || version === undefined) return null;
+  return {
+    orchestration_name: toColumn(name),
+    orchestration_version: toColumn(version),
+    current_execution_id: executionId,
+    pinned_major: pinned?.major ?? null,
+    pinned_minor: pinned?.minor ?? null,
+    pinned_patch: pinned?.patch ?? null,
+  };
 }
 
 /** The two kinds of events that the store looks into: custom status and key-value pairs. */

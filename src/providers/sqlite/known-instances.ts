@@ -1,0 +1,58 @@
+// providers/sqlite/known-instances.ts — what this process last wrote of an instance, so that its next fetch need not read it.
+//
+//   K1. It is true exactly as long as the instance's last commit is the one it was remembered with: whoever else writes a
+//       turn, appends or deletes changes that. So whoever uses it compares first, and a commit that was taken back does no
+//       harm.
+//   K2. Bounded: the oldest are forgotten.
+
+/** Of an instance whose current execution runs. */
+export interface InstanceFacts {
+  readonly orchestration_name: string;
+  readonly orchestration_version: string;
+  readonly current_execution_id: number;
+  readonly pinned_major: number | null;
+  readonly pinned_minor: number | null;
+  readonly pinned_patch: number | null;
+}
+
+const MOST = 2_000;
+
+export class KnownInstances {
+  readonly #fetched = new Map<string, InstanceFacts | null>();
+  readonly #committed = new Map<string, { readonly secret: string; readonly facts: InstanceFacts }>();
+
+  /** It was fetched under the lock with this secret. Null: it has never had a turn. */
+  fetched(secret: string, facts: InstanceFacts | null): void {
+    this.#fetched.set(secret, facts);
+    forgetOldest(this.#fetched); // K2
+  }
+
+  /** A turn of it was committed under that lock, and it goes on. `named`: what the turn says that it is, where it does. */
+  committed(instanceId: string, secret: string, named: InstanceFacts | null): void {
+    const before = this.#fetched.get(secret);
+    this.forget(instanceId, secret);
+    const facts = before === null ? named : named === null ? before : undefined;
+    if (facts == null) return;
+    this.#committed.set(instanceId, { secret, facts });
+    forgetOldest(this.#committed); // K2
+  }
+
+  forget(instanceId: string, secret: string): void {
+    this.#fetched.delete(secret);
+    this.#committed.delete(instanceId);
+  }
+
+  /** Null: nobody knows. K1 */
+  asOf(instanceId: string, lastCommit: string | null): InstanceFacts | null {
+    const known = this.#committed.get(instanceId);
+    return known !== undefined && known.secret === lastCommit ? known.facts : null;
+  }
+}
+
+function forgetOldest(map: Map<string, unknown>): void {
+  if (map.size <= MOST) return;
+  for (const oldest of map.keys()) {
+    map.delete(oldest);
+    return;
+  }
+}
