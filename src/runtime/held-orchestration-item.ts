@@ -49,18 +49,23 @@ export class HeldOrchestrationItem {
     });
   }
 
-  /** Commits the turn; what may pass by itself is tried a few times more. */
-  async ack(commit: TurnCommit): Promise<AckEnd> {
+  /**
+   * Commits the turn; what may pass by itself is tried a few times more. `onAcked` is called at once: what the turn has
+   * made possible may begin at the same time.
+   */
+  async ack(commit: TurnCommit, onAcked: () => void): Promise<AckEnd> {
     for (let retries = 0; ; retries += 1) {
       try {
         await this.#services.provider.ackOrchestrationItem(this.lockToken, commit);
-        return ACKED;
       } catch (error) {
         if (error instanceof ProviderError && error.kind === "lock-lost") return LOCK_LOST;
         if (!mayPass(error) || retries === ACK_RETRIES) return { kind: "failed", error };
         if (this.#isLost) return LOCK_LOST;
+        await sleep(this.#services.clock, FIRST_RETRY_MS * 2 ** retries);
+        continue;
       }
-      await sleep(this.#services.clock, FIRST_RETRY_MS * 2 ** retries);
+      onAcked();
+      return ACKED;
     }
   }
 

@@ -6,6 +6,7 @@
 
 import type { Clock, Timer } from "../clock.js";
 import { ProviderError } from "../errors.js";
+import { setSharedTimer } from "./shared-timers.js";
 
 export interface LockRenewal<T> {
   readonly clock: Clock;
@@ -41,7 +42,7 @@ export function keepLock<T>(renewal: LockRenewal<T>): () => void {
   const intervalMs = renewalIntervalMs(lockTimeoutMs, renewal.renewalBufferMs);
   let isStopped = false;
   let liveUntil = clock.now() + lockTimeoutMs;
-  let timer: Timer = clock.setTimer(intervalMs, renewOnce);
+  let timer: Timer = setSharedTimer(clock, intervalMs, renewOnce);
 
   function renewOnce(): void {
     const askedAt = clock.now();
@@ -51,7 +52,7 @@ export function keepLock<T>(renewal: LockRenewal<T>): () => void {
         if (isStopped) return;
         timer.clear();
         liveUntil = askedAt + lockTimeoutMs;
-        timer = clock.setTimer(intervalMs, renewOnce);
+        timer = setSharedTimer(clock, intervalMs, renewOnce);
         renewal.onRenewed?.(answer);
       },
       (error: unknown) => {

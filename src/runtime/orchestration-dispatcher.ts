@@ -120,11 +120,12 @@ export class OrchestrationDispatcher {
   async #commit(held: HeldOrchestrationItem, decision: Commit, fetchedAt: number): Promise<void> {
     const { live } = decision;
     if (live !== null) this.#warm.put(live, held.lockToken); // D2
-    const end = await held.ack(decision.commit);
+    const onAcked = (): void => this.#committed(held, decision, this.#services.clock.now() - fetchedAt);
+    const end = await held.ack(decision.commit, onAcked);
     if (end.kind !== "acked") this.#warm.discard(held.item.instance, held.lockToken);
     switch (end.kind) {
       case "acked":
-        return this.#committed(held, decision, this.#services.clock.now() - fetchedAt);
+        return;
       case "lock-lost":
         return this.#services.emit({ type: "turn-lock-lost", instanceId: held.item.instance });
       case "failed":

@@ -52,6 +52,8 @@ export interface BatcherOptions<Call, R> {
   readonly runsSingly?: (error: unknown) => boolean;
   /** What the caller is told instead of an error that concerns its call. @default the error itself */
   readonly errorOf?: (call: Call, error: unknown) => unknown;
+  /** Called after calls were answered. @default nothing */
+  readonly onAnswered?: () => void;
 }
 
 interface Pending<Call, R> {
@@ -72,6 +74,7 @@ const DEFAULTS = Object.freeze({
   keyOf: () => null,
   runsSingly: (error: unknown) => !(error instanceof ProviderError && error.retryable),
   errorOf: (_call: unknown, error: unknown) => error,
+  onAnswered: () => {},
 });
 
 const isPositive = integerBetween(1, Number.MAX_SAFE_INTEGER);
@@ -190,6 +193,7 @@ export class Batcher<Call, R> {
     }
     if (outcomes.length !== batch.length) throw wrongNumber(batch.length, outcomes.length);
     for (const [place, pending] of batch.entries()) settle(pending, outcomes[place]!); // B2
+    this.#options.onAnswered();
   }
 
   #reportIdle(): void {
@@ -208,6 +212,7 @@ function checkBatcherOptions<Call, R>(options: BatcherOptions<Call, R>): void {
     keyOf: isFunction,
     runsSingly: isFunction,
     errorOf: isFunction,
+    onAnswered: isFunction,
   });
   if (options?.run === undefined) throw new InvalidOptionsError("Batcher: option 'run' is missing.");
   if (options.maxBytes !== undefined && options.sizeOf === undefined) {

@@ -86,6 +86,7 @@ const GOLDEN_RATIO = 0.618_033_988_749_895;
 export class WorkSignal<T = unknown, Want = undefined> {
   readonly #clock: Clock;
   readonly #groups = new Map<string, Set<Poll<T, Want>>>();
+  readonly #callers = new Callers<Poll<T, Want>>();
   #generation = 0;
   #polls = 0;
   #timer: Timer | null = null;
@@ -145,6 +146,7 @@ export class WorkSignal<T = unknown, Want = undefined> {
     this.#isClosed = true;
     this.#stopTimers();
     this.notify();
+    this.#callers.close();
   }
 
   readonly #host: PollHost<T, Want> = {
@@ -165,6 +167,8 @@ export class WorkSignal<T = unknown, Want = undefined> {
       polls?.delete(poll);
       if (polls?.size === 0) this.#groups.delete(poll.group);
     },
+    listen: (poll) => this.#callers.listen(poll),
+    unlisten: (poll) => this.#callers.unlisten(poll),
   };
 
   /** Those to be told of work, who no longer wait. S1, S2 */
@@ -225,6 +229,54 @@ export class WorkSignal<T = unknown, Want = undefined> {
   }
 }
 
+/** Signals that were used lately, and are listened to although nobody waits by them. */
+const MOST_CALLERS = 1_000;
+
+interface Listener {
+  readonly signal: AbortSignal | undefined;
+  giveUp(): void;
+}
+
+/** Whose signals end which polls. A slot waits with the same signal time after time: one listener serves all its waits. */
+class Callers<L extends Listener> {
+  readonly #bySignal = new Map<AbortSignal, { readonly polls: Set<L>; readonly onAbort: () => void }>();
+
+  listen(poll: L): void {
+    const { signal } = poll;
+    if (signal === undefined) return;
+    const known = this.#bySignal.get(signal);
+    if (known !== undefined) known.polls.add(poll);
+    else this.#add(signal, poll);
+  }
+
+  unlisten(poll: L): void {
+    const { signal } = poll;
+    const caller = signal === undefined ? undefined : this.#bySignal.get(signal);
+    caller?.polls.delete(poll);
+    if (signal !== undefined && caller?.polls.size === 0 && this.#bySignal.size > MOST_CALLERS) this.#remove(signal);
+  }
+
+  close(): void {
+    for (const signal of [...this.#bySignal.keys()]) this.#remove(signal);
+  }
+
+  #add(signal: AbortSignal, poll: L): void {
+    const polls = new Set([poll]);
+    const onAbort = (): void => {
+      this.#bySignal.delete(signal);
+      for (const each of [...polls]) each.giveUp();
+    };
+    this.#bySignal.set(signal, { polls, onAbort });
+    signal.addEventListener("abort", onAbort, { once: true });
+  }
+
+  #remove(signal: AbortSignal): void {
+    const caller = this.#bySignal.get(signal);
+    if (caller !== undefined) signal.removeEventListener("abort", caller.onAbort);
+    this.#bySignal.delete(signal);
+  }
+}
+
 /** What a poll knows of the signal that it belongs to. */
 interface PollHost<T, Want> {
   /** Another number whenever there may be work. */
@@ -236,12 +288,18 @@ interface PollHost<T, Want> {
   isAwaited(group: string): boolean;
   enter(poll: Poll<T, Want>): void;
   leave(poll: Poll<T, Want>): void;
+  /** Has it give up when its caller does. */
+  listen(poll: Poll<T, Want>): void;
+  unlisten(poll: Poll<T, Want>): void;
 }
 
 interface Answer<T> {
   resolve(value: T | null): void;
   reject(error: unknown): void;
 }
+
+/** Whoever is woken looks after the one who woke it has been answered. */
+const settled = Promise.resolve();
 
 /** One long poll: looking, waiting, reserved or over. Written without `async`: every fetch of every slot comes through here. */
 class Poll<T, Want> implements Reservation<T, Want> {
@@ -269,6 +327,10 @@ class Poll<T, Want> implements Reservation<T, Want> {
     return this.#poll.want as Want;
   }
 
+  get signal(): AbortSignal | undefined {
+    return this.#poll.signal;
+  }
+
   begin(): void {
     if (this.#poll.joins === true && !this.#isOver() && this.#host.isAwaited(this.group))
       this.#wait(); // S9
@@ -277,11 +339,14 @@ class Poll<T, Want> implements Reservation<T, Want> {
 
   wake(): void {
     this.#stopListening();
-    const givesUp = this.#isOver();
-    if (!givesUp) return this.#look();
+    void settled.then(this.#lookAgain);
+  }
+
+  readonly #lookAgain = (): void => {
+    if (!this.#isOver()) return this.#look();
     this.#host.passOn(); // S5
     this.#answer.resolve(null);
-  }
+  };
 
   reserve(): void {
     this.#isReserved = true;
@@ -304,11 +369,11 @@ class Poll<T, Want> implements Reservation<T, Want> {
     this.#host.leave(this);
   }
 
-  readonly giveUp = (): void => {
+  giveUp(): void {
     if (this.#isReserved) return; // S8
     this.leave();
     this.#end();
-  };
+  }
 
   #look(): void {
     this.#generation = this.#host.generation();
@@ -354,7 +419,7 @@ class Poll<T, Want> implements Reservation<T, Want> {
   }
 
   #wait(): void {
-    if (!this.#isListening) this.#poll.signal?.addEventListener("abort", this.giveUp, { once: true });
+    if (!this.#isListening) this.#host.listen(this);
     this.#isListening = true;
     this.#host.enter(this);
   }
@@ -370,7 +435,7 @@ class Poll<T, Want> implements Reservation<T, Want> {
   }
 
   #stopListening(): void {
-    if (this.#isListening) this.#poll.signal?.removeEventListener("abort", this.giveUp);
+    if (this.#isListening) this.#host.unlisten(this);
     this.#isListening = false;
   }
 }

@@ -49,6 +49,8 @@ export class GroupCommit {
   readonly #deps: GroupCommitDeps;
   readonly #batcher: Batcher<Call, unknown>;
   readonly #known = new KnownInstances();
+  /** What is committed, and not given yet: those who wrote hear of it first. */
+  #committed: Served[] = [];
   /** Ends the hold on the time of those who are not tried yet. Null: there are none. */
   #letTimeGo: (() => void) | null = null;
 
@@ -57,6 +59,7 @@ export class GroupCommit {
     this.#batcher = new Batcher({
       run: (calls) => this.#run(calls),
       errorOf: ({ operation }, error) => deps.database.explain(operation, error),
+      onAnswered: () => this.#giveServed(),
       maxInFlight: Number.MAX_SAFE_INTEGER, // G5
       runsSingly: (error) => !(error instanceof NoTransaction),
     });
@@ -82,6 +85,12 @@ export class GroupCommit {
   /** Resolves when nothing is pending. */
   idle(): Promise<void> {
     return this.#batcher.idle();
+  }
+
+  #giveServed(): void {
+    const served = this.#committed;
+    this.#committed = [];
+    for (const each of served) each.give();
   }
 
   /** Until they were tried once, and no longer: whoever waits for another process waits for time. */
@@ -125,7 +134,7 @@ export class GroupCommit {
         tx.writeNewRows();
         return { outcomes, effects: tx.effects };
       });
-      tries.pop()?.give(); // G1
+      this.#committed.push(...tries.splice(-1)); // G1
       announce(effects, serve !== null);
       return outcomes;
     } finally {
