@@ -11,7 +11,7 @@ import { setMaxListeners } from "node:events";
 import type { Clock } from "../clock.js";
 import { AbortedError, ProviderError, TimeoutError, unreachable } from "../errors.js";
 import { isAbortSignal, type OptionCheck, shown } from "../options.js";
-import type { WakeSource } from "../provider/provider.js";
+import type { InstanceChange, WakeSource } from "../provider/provider.js";
 import type { OrchestrationStatus } from "./status.js";
 
 /** How long to wait, and how to give up. */
@@ -45,6 +45,8 @@ export interface Wait<T> extends WaitOptions {
   readonly what: string;
   /** Looks once. Null: not yet. */
   readonly look: () => Promise<T | null>;
+  /** Whether it looks after every turn, too: for those who look at the history. @default false: what clients can ask for */
+  readonly watchesTurns?: boolean;
   /** Where the instance stood at the last look, for the message of a timeout. @default not known */
   readonly lastSeen?: () => OrchestrationStatus | null | Promise<OrchestrationStatus | null>;
 }
@@ -80,7 +82,10 @@ export async function waitUntil<T>(waiting: Waiting, wait: Wait<T>): Promise<T> 
   const bell = new Bell(clock);
   let quietLooks = 0;
   let failedLooks = 0;
-  const stopWatching = wake?.watchInstance(wait.instanceId, (change) => change !== "turn" && bell.ring()); // W1
+  const hear = (change?: InstanceChange): void => {
+    if (change !== "turn" || wait.watchesTurns === true) bell.ring();
+  };
+  const stopWatching = wake?.watchInstance(wait.instanceId, hear); // W1
   try {
     for (;;) {
       bell.reset();

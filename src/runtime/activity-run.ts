@@ -26,6 +26,7 @@ const NOT_STORED: ErrorDetails = Object.freeze({
 });
 
 const NOBODY = Promise.resolve(null);
+const DELIVERED = Promise.resolve();
 
 type RunEnd = Pick<Extract<Fact, { type: "activity-ended" }>, "outcome" | "details" | "error">;
 
@@ -51,8 +52,8 @@ export class ActivityRun {
     return this.#held.item;
   }
 
-  /** Resolves when the slot is free again. */
-  async run(definition: ActivityDefinition, client: Client): Promise<void> {
+  /** Resolves when the activity is over. Its outcome may then still be on its way: until `delivered`, which never rejects. */
+  async run(definition: ActivityDefinition, client: Client): Promise<{ readonly delivered: Promise<void> }> {
     const { clock, emit } = this.#services;
     const startedAt = clock.now();
     emit({ type: "activity-started", ref: this.#ref });
@@ -62,12 +63,15 @@ export class ActivityRun {
     if (answer === null) {
       const end = await this.#windDown(call); // A1
       emit({ type: "activity-ended", ref: this.#ref, durationMs: clock.now() - startedAt, ...end });
-    } else {
-      this.#hasAnswered = true;
-      const durationMs = clock.now() - startedAt;
-      const end = runEnd(answer, await this.#held.ack(answer.completion));
-      emit({ type: "activity-ended", ref: this.#ref, durationMs, ...end });
+      return { delivered: DELIVERED };
     }
+    this.#hasAnswered = true;
+    return { delivered: this.#deliver(answer, clock.now() - startedAt) };
+  }
+
+  async #deliver(answer: ActivityAnswer, durationMs: number): Promise<void> {
+    const end = runEnd(answer, await this.#held.ack(answer.completion));
+    this.#services.emit({ type: "activity-ended", ref: this.#ref, durationMs, ...end });
   }
 
   /** Null: it was interrupted first. */

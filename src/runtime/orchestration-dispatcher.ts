@@ -10,7 +10,7 @@
 
 import { setMaxListeners } from "node:events";
 import { messageOf, ProviderError, unreachable } from "../errors.js";
-import type { ScheduledId } from "../provider/provider.js";
+import type { CapabilityFilter, ScheduledId } from "../provider/provider.js";
 import { HeldOrchestrationItem } from "./held-orchestration-item.js";
 import { MissingActivities } from "./missing-activities.js";
 import { OrchestrationTurn, type TurnDecision } from "./orchestration-turn.js";
@@ -33,6 +33,7 @@ export class OrchestrationDispatcher {
   readonly #warm: WarmInstances;
   readonly #turn: OrchestrationTurn;
   readonly #missing: MissingActivities;
+  readonly #capability: CapabilityFilter;
   readonly #stopping = new AbortController();
   /** Turns in a row, of any instance, that could not be committed for a reason that may pass. */
   #storeFailures = 0;
@@ -44,6 +45,7 @@ export class OrchestrationDispatcher {
     this.#warm = new WarmInstances(services.options.warmCacheBytes);
     this.#turn = new OrchestrationTurn(services, this.#warm);
     this.#missing = new MissingActivities(services);
+    this.#capability = { supportedVersions: [services.options.supportedReplayVersions] };
     setMaxListeners(0, this.#stopping.signal); // One for every slot that waits.
   }
 
@@ -81,7 +83,7 @@ export class OrchestrationDispatcher {
     const locked = await provider.fetchOrchestrationItem({
       lockTimeoutMs: options.orchestratorLockTimeoutMs,
       pollTimeoutMs: options.longPollTimeoutMs,
-      capability: { supportedVersions: [options.supportedReplayVersions] },
+      capability: this.#capability,
       dispatcherId: slot,
       warm: this.#warm.marks,
       signal: this.#stopping.signal,
@@ -89,23 +91,23 @@ export class OrchestrationDispatcher {
     if (locked === null) return "idle";
     const held = new HeldOrchestrationItem(this.#services, locked, slot);
     try {
-      await this.#handle(slot, held);
+      const fetchedAt = this.#services.clock.now();
+      const decision = await this.#decide(slot, held);
+      if (decision.kind === "commit") await this.#commit(held, decision, fetchedAt);
+      else await this.#abandon(held, decision);
     } finally {
       held.release();
     }
     return "worked";
   }
 
-  async #handle(slot: string, held: HeldOrchestrationItem): Promise<void> {
-    if (this.#stopping.signal.aborted) return this.#abandon(held, SHUTTING_DOWN); // D4
-    const fetchedAt = this.#services.clock.now();
-    let decision: TurnDecision;
+  async #decide(slot: string, held: HeldOrchestrationItem): Promise<TurnDecision> {
+    if (this.#stopping.signal.aborted) return SHUTTING_DOWN; // D4
     try {
-      decision = await this.#turn.decide(held.item, held.attempt);
+      return await this.#turn.decide(held.item, held.attempt);
     } catch (error) {
-      decision = this.#undecided(slot, held, error);
+      return this.#undecided(slot, held, error);
     }
-    return decision.kind === "commit" ? this.#commit(held, decision, fetchedAt) : this.#abandon(held, decision);
   }
 
   /** What fails here is the store, or a bug of ours: given back either way, and poison if it never passes. D1 */

@@ -7,6 +7,8 @@
 //   D4. An activity occupies its slot until it ends, is detached, or `abort` gives its item back.
 //   D5. Where there is room for a session, every slot that waits waits for sessions too, because its owner may be any of
 //       them; where there is none, none does, for it would claim a session that another worker has room for.
+//   D6. A slot asks for the next item together with handing in the outcome of the last one: one commit for both. It begins
+//       nothing before that outcome is in.
 
 import { setMaxListeners } from "node:events";
 import type { Client } from "../client/client.js";
@@ -30,6 +32,8 @@ interface Slot {
   interruption: AbortController;
   /** Whether it waits for sessions too. */
   takesSessions: boolean;
+  /** The outcome of its last activity, as long as it may be on its way. */
+  delivery: Promise<void> | null;
 }
 
 /** Before a session item that is one session too many is offered again. */
@@ -99,7 +103,7 @@ export class WorkerDispatcher {
       stopping: this.#stopping.signal,
       minPollIntervalMs: this.#services.options.minPollIntervalMs,
       step: () => this.#step(slot),
-    });
+    }).then(() => slot.delivery ?? undefined);
   }
 
   async #step(slot: Slot): Promise<"worked" | "idle"> {
@@ -112,12 +116,14 @@ export class WorkerDispatcher {
     } finally {
       this.#waiting.delete(slot);
     }
-    if (locked === null) return slot.interruption.signal.aborted ? "worked" : "idle";
-    const held = new HeldWorkItem(this.#services, locked, slot.id, this.#aborting.signal);
+    const held = locked && new HeldWorkItem(this.#services, locked, slot.id, this.#aborting.signal);
+    if (slot.delivery !== null) await slot.delivery; // D6
+    slot.delivery = null;
+    if (held === null) return slot.interruption.signal.aborted ? "worked" : "idle";
     try {
       await this.#admit(slot, held);
     } finally {
-      held.release();
+      if (slot.delivery === null) held.release();
     }
     return "worked";
   }
@@ -146,6 +152,7 @@ export class WorkerDispatcher {
     this.#adjustWaits();
     try {
       await this.#handle(slot, held);
+      if (slot.delivery !== null) await slot.delivery;
     } finally {
       this.#sessions.leave(sessionId);
       this.#adjustWaits();
@@ -169,7 +176,8 @@ export class WorkerDispatcher {
     const run = new ActivityRun(this.#services, held, slot.id);
     this.#runs.add(run);
     try {
-      await run.run(definition, this.#client);
+      const { delivered } = await run.run(definition, this.#client);
+      slot.delivery = delivered.then(() => held.release());
     } finally {
       this.#runs.delete(run);
     }
@@ -213,7 +221,7 @@ function slotsOf({ options, runtimeId, registry }: RuntimeServices): readonly Sl
   return Array.from({ length: count }, (_, index) => {
     const id = `work-${index}-${workerNodeId ?? runtimeId}`;
     const session = { ownerId: workerNodeId ?? id, lockTimeoutMs };
-    return { id, session, interruption: new AbortController(), takesSessions: true };
+    return { id, session, interruption: new AbortController(), takesSessions: true, delivery: null };
   });
 }
 

@@ -133,6 +133,7 @@ export async function waitForHistory(
       ...wait,
       instanceId: instance,
       what: `the wanted history of instance '${instance}'`,
+      watchesTurns: true,
       look: async () => {
         const history = await provider.read(instance);
         return predicate(history) ? history : null;
