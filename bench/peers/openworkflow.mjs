@@ -13,12 +13,16 @@ import { analyzeTables } from "./schema-admin.mjs";
 import { OPENWORKFLOW_SETTINGS } from "./settings.mjs";
 
 await runPeer(async ({ workload, store, settings }) => {
-  const { workers, concurrency, connections } = { ...OPENWORKFLOW_SETTINGS[store.kind], ...settings };
+  const { connections, workers, concurrency } = {
+    ...OPENWORKFLOW_SETTINGS,
+    ...OPENWORKFLOW_SETTINGS[workload],
+    ...settings,
+  };
   const backend = store.kind === "sqlite" ? await openSqlite(store) : await openPostgres(store, connections);
   const endOf = listenToEnds(backend);
   const client = new OpenWorkflow({ backend });
   const workflow = client.defineWorkflow({ name: "chain" }, chain);
-  const running = workload === "W7" ? [] : Array.from({ length: workers }, () => client.newWorker({ concurrency }));
+  const running = Array.from({ length: workers }, () => client.newWorker({ concurrency }));
   for (const worker of running) await worker.start();
   return {
     async run(steps, input) {

@@ -23,22 +23,22 @@ const INSTALL = "run npm ci --prefix bench/peers";
 
 /** What Restate's SDK needs, and openworkflow for its SQLite. */
 const LEAST_NODE = 22;
+const NO_NODE = `run the benchmarks on Node ${LEAST_NODE} or later: npm has none for ${process.platform}-${process.arch}`;
 
 /** @returns {Promise<readonly PeerSystem[]>} */
 export async function peerSystems() {
   const node = nodeForPeers();
   const nodeVersion = node === null ? "none" : execFileSync(node, ["--version"], { encoding: "utf8" }).trim();
-  const peer = ({ system, packages, settings, stores }) => {
-    return {
-      system,
-      version: wantedVersion(packages[0]),
-      settings: { node: nodeVersion, ...settings },
-      workloads: WORKLOADS,
-      stores,
-      command: (args) => ({ file: node, argv: [fileOf(`${system}.mjs`), JSON.stringify(args)] }),
-      missing: packages.every(isInstalled) ? (node === null ? NO_NODE : null) : INSTALL,
-    };
-  };
+  /** The version that is told is that of the first package. */
+  const peer = ({ system, packages, settings, stores }) => ({
+    system,
+    version: wantedVersion(packages[0]),
+    settings: { node: nodeVersion, ...settings },
+    workloads: WORKLOADS,
+    stores,
+    command: (args) => ({ file: node, argv: [fileOf(`${system}.mjs`), JSON.stringify(args)] }),
+    missing: packages.every(isInstalled) ? (node === null ? NO_NODE : null) : INSTALL,
+  });
   return [
     peer({
       system: "dbos",
@@ -66,8 +66,6 @@ export async function peerSystems() {
     }),
   ];
 }
-
-const NO_NODE = `run the benchmarks on Node ${LEAST_NODE} or later: npm has none for ${process.platform}-${process.arch}`;
 
 /** The one that runs this if it is new enough, so that all run on the same; else the one that npm has installed here. */
 function nodeForPeers() {

@@ -123,22 +123,23 @@ export class GroupCommit {
     serve: ((tx: Transaction) => Served) | null,
   ): Promise<readonly Outcome<unknown>[]> {
     const { database, clock, newToken, announce } = this.#deps;
-    const tries: Served[] = [];
+    const served: Served[] = [];
     try {
       const { outcomes, effects } = await database.writeForMany((db) => {
         const tx = new Transaction(db, clock.now(), newToken, this.#known); // G2
         const outcomes: Outcome<unknown>[] = [];
         for (const [place, call] of calls.entries()) if (!call.isFetch) outcomes[place] = runOne(tx, call);
-        if (serve !== null) tries.push(serving(tx, serve));
+        if (serve !== null) served.push(serving(tx, serve));
         for (const [place, call] of calls.entries()) if (call.isFetch) outcomes[place] = runOne(tx, call);
+        if (serve !== null) served.push(serving(tx, serve)); // Those who looked may have seen what fell due.
         tx.writeNewRows();
         return { outcomes, effects: tx.effects };
       });
-      this.#committed.push(...tries.splice(-1)); // G1
+      this.#committed.push(...served.splice(0)); // G1
       announce(effects, serve !== null);
       return outcomes;
     } finally {
-      for (const failed of tries) failed.giveBack();
+      for (const taken of served) taken.giveBack(); // The transaction was taken back.
     }
   }
 }

@@ -306,12 +306,19 @@ export class SqliteProvider implements Provider {
 
   // Transactions, and those who wait for them
 
-  /** Takes what has become ready for those who wait for it. */
+  /** Takes what has become ready since the last time for those who wait for it. */
   #serve(tx: Transaction): Served {
+    const { served: before, effects } = tx;
+    const [messages, activities] = [
+      effects.readyMessages - before.messages,
+      effects.readyActivities - before.activities,
+    ];
+    before.messages = effects.readyMessages;
+    before.activities = effects.readyActivities;
     const served = new ServedFetches();
     try {
-      serveQueue(tx, this.#messages, tx.effects.readyMessages, served);
-      serveQueue(tx, this.#activities, tx.effects.readyActivities, served);
+      serveQueue(tx, this.#messages, messages, served);
+      serveQueue(tx, this.#activities, activities, served);
       return served;
     } catch (error) {
       served.giveBack();
@@ -398,7 +405,7 @@ class ServedFetches implements Served {
 }
 
 function serveQueue<T>(tx: Transaction, { signal }: Queue<T>, ready: number, served: ServedFetches): void {
-  if (ready === 0) return;
+  if (!(ready > 0)) return; // Also where it was, and is, as many as there may be.
   const waiting = [...signal.reserve(ready)];
   try {
     for (let next = waiting[0]; next !== undefined; next = waiting[0]) {

@@ -20,6 +20,8 @@ export class Transaction {
   isDueReady = false;
   /** As above, of activities. */
   isHeldReleased = false;
+  /** Of what has become ready, as much as those who wait were looked for. */
+  readonly served = { messages: 0, activities: 0 };
 
   constructor(
     readonly db: Database,
