@@ -8,7 +8,7 @@ import { expect, test } from "vitest";
 const SRC = fileURLToPath(new URL("../src/", import.meta.url));
 
 /** Files at the root of src that anybody may import. Definitions name the contexts that engine and runtime declare. */
-const FOR_ALL = ["errors", "clock", "observer", "options", "duration", "schema", "define"];
+const FOR_ALL = ["errors", "clock", "observer", "options", "duration", "schema", "define", "time-ordered-id"];
 
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   history: [],
@@ -41,6 +41,7 @@ const ROOT_MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   duration: [],
   schema: [],
   define: ["history", "engine (types)", "runtime (types)"],
+  "time-ordered-id": [],
   index: Object.keys(MAY_IMPORT),
 };
 

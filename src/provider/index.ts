@@ -16,7 +16,7 @@ export { InstanceWatchers } from "./kit/instance-watchers.js";
 export { type ProviderOperation, ProviderWrapper } from "./kit/provider-wrapper.js";
 export * from "./kit/refusals.js";
 export { changeOf } from "./kit/turn-change.js";
-export type { LongPoll } from "./kit/work-signal.js";
+export type { LongPoll, Reservation } from "./kit/work-signal.js";
 export { WorkSignal } from "./kit/work-signal.js";
 export { fetchesToWake, workerGroup } from "./kit/worker-wake.js";
 export type * from "./provider.js";

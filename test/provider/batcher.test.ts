@@ -268,6 +268,69 @@ describe("calls with a size", () => {
   });
 });
 
+describe("what a caller is told of an error", () => {
+  const errorOf = (call: string, error: unknown): unknown => `${call}: ${String((error as Error).message)}`;
+
+  test("is what its owner makes of it, for each call by itself", async () => {
+    const refuses = atOnce((calls) => calls.map(() => ({ error: refused })), { errorOf });
+    expect(await submitAll(refuses.batcher, "a", "b")).toEqual(["a", "b"].map((call) => `${call}: ${refused.message}`));
+
+    const fails = (calls: readonly string[]): Answer => {
+      if (calls.includes("bad")) throw refused;
+      return echo(calls);
+    };
+    const singly = atOnce(fails, { errorOf });
+    expect(await submitAll(singly.batcher, "a", "bad", "c")).toEqual(["a!", `bad: ${refused.message}`, "c!"]);
+
+    const alike = atOnce(fails, { errorOf, runsSingly: () => false });
+    expect(await submitAll(alike.batcher, "a", "bad")).toEqual([`a: ${refused.message}`, `bad: ${refused.message}`]);
+  });
+
+  test("is the error itself where nobody says otherwise, and its owner decides by the error itself", async () => {
+    const seen: unknown[] = [];
+    const { batcher } = atOnce(
+      () => {
+        throw transient;
+      },
+      {
+        errorOf,
+        runsSingly: (error) => {
+          seen.push(error);
+          return false;
+        },
+      },
+    );
+    await submitAll(batcher, "a", "b");
+    expect(seen).toEqual([transient]);
+  });
+});
+
+describe("after calls were answered", () => {
+  test("their owner is told, and the callers have heard before", async () => {
+    const told: unknown[] = [];
+    const { batcher } = atOnce(echo, { onAnswered: () => void queueMicrotask(() => told.push("owner")) });
+    const tell = (answer: string): number => told.push(answer);
+    await Promise.all(["a", "b"].map((call) => batcher.submit(call).then(tell)));
+    await batcher.idle();
+
+    expect(told).toEqual(["a!", "b!", "owner"]);
+  });
+
+  test("their owner is told of each that was run by itself, and not of a batch that failed", async () => {
+    const answered: (readonly string[])[] = [];
+    const { batcher, batches } = atOnce(
+      (calls) => {
+        if (calls.includes("bad")) throw refused;
+        return echo(calls);
+      },
+      { onAnswered: () => void answered.push(batches.at(-1)!) },
+    );
+    await submitAll(batcher, "a", "bad", "c");
+
+    expect(answered).toEqual([["a"], ["c"]]);
+  });
+});
+
 describe("every call is answered", () => {
   test.each<[string, Answer]>([
     ["too few outcomes", [{ value: "one" }]],

@@ -12,6 +12,7 @@ import { deletion } from "./deletion.js";
 import { durability } from "./durability.js";
 import { errorHandling } from "./error-handling.js";
 import { fidelity } from "./fidelity.js";
+import { handOver } from "./hand-over.js";
 import { instanceCreation } from "./instance-creation.js";
 import { instanceLocking } from "./instance-locking.js";
 import { instanceStatus } from "./instance-status.js";
@@ -46,6 +47,7 @@ export const CATEGORIES: readonly Category[] = [
   queueSemantics,
   management,
   longPolling,
+  handOver,
   poisonMessage,
   cancellation,
   deletion,

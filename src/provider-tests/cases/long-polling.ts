@@ -3,9 +3,10 @@
 // Where a fetch is to end it is given the time that its store needs (`soon`), but no time of the contract: a provider that
 // long-polls knows of its own commits at once, and of what falls due when it does.
 
-import type { FetchOrchestrationOptions, FetchWorkOptions, Provider } from "../../provider/provider.js";
+import type { FetchWorkOptions, Provider } from "../../provider/provider.js";
 import { act, done, NAMED, raised, semver, start, started, supports, timer, turn } from "../builders.js";
 import type { CaseContext } from "../case-context.js";
+import { onlyLongPolls, POLL_LOCKS, pollTurn, pollWork, unattended, waits } from "../polls.js";
 import type { Category } from "../provider-case.js";
 import { create, fetchTurn, fetchWork, runTurn, takeTurn, takeWork } from "../steps.js";
 
@@ -608,32 +609,11 @@ export const longPolling: Category = {
   ],
 };
 
-/** What a fetch that waits is given: far more than it may need in any case here. */
-const POLL_LOCKS = 10;
-
 /** A timer of Node may be a millisecond early. */
 const TIMER_EARLY_MS = 2;
 
-function onlyLongPolls(t: CaseContext): void {
-  if (t.polling === "short") t.skip("is about providers that poll long");
-}
-
 function onlyShortPolls(t: CaseContext): void {
   if (t.polling === "long") t.skip("is about providers that poll short");
-}
-
-function pollTurn(t: CaseContext, provider: Provider, options: Partial<FetchOrchestrationOptions> = {}) {
-  return unattended(fetchTurn(provider, { pollTimeoutMs: POLL_LOCKS * t.lockMs, ...options }));
-}
-
-function pollWork(t: CaseContext, provider: Provider, options: Partial<FetchWorkOptions> = {}) {
-  return unattended(fetchWork(provider, { pollTimeoutMs: POLL_LOCKS * t.lockMs, ...options }));
-}
-
-/** When the case has failed before it looks at this fetch, its end is nobody's business any more. */
-function unattended<T>(fetch: Promise<T>): Promise<T> {
-  fetch.catch(() => {});
-  return fetch;
 }
 
 /** Work of a session, for which the session's lock ends long before the work's own. */
@@ -644,10 +624,6 @@ function ofSession(t: CaseContext, ownerId: string): Partial<FetchWorkOptions> {
 /** Lets a fetch that was made before look and begin to wait: a call that was made after it has been answered. */
 async function begun(provider: Provider): Promise<void> {
   await provider.read("nobody");
-}
-
-async function waits(t: CaseContext, fetch: Promise<unknown>, which: string): Promise<void> {
-  t.ok(await t.isPending(fetch), `${which} waits`);
 }
 
 /** What this many of the fetches bring when they end. The others must go on waiting. */

@@ -16,7 +16,7 @@ type Listener = (change: InstanceChange) => void;
 export class InstanceWatchers implements WakeSource {
   readonly #listeners = new Map<string, Set<Listener>>();
 
-  watchInstance(instance: string, listener: Listener): () => void {
+  watchInstance(instance: string, listener: (change: InstanceChange) => void): () => void {
     const listeners = this.#listeners.get(instance) ?? new Set();
     this.#listeners.set(instance, listeners);
     listeners.add(listener);

@@ -180,7 +180,8 @@ function fetchNew(
       tx.newMessages.holdBack(instanceId);
       continue;
     }
-    if (!isReplayable(row, range)) return null;
+    const isUnknown = row.orchestration_name === null && !tx.newMessages.hasStart(instanceId);
+    if (isUnknown || !isReplayable(row, range)) return null; // What was parked for an unknown one is in its batch, too.
     const lock = lockInstance(tx, row, options);
     const messages = tx.newMessages.take(instanceId);
     const batch = { lock, attemptCount: 1, rows: messages.length, messages };

@@ -179,8 +179,10 @@ function holdBatch(
 
 export function renewLock(tx: Transaction, token: string, extendForMs: number): void {
   const { instanceId, secret } = turnLockOf(token);
-  const renewed = tx.db.run(renewLiveLock, tx.timeIn(extendForMs), instanceId, secret, tx.now);
+  const lockedUntil = tx.timeIn(extendForMs);
+  const renewed = tx.db.run(renewLiveLock, lockedUntil, instanceId, secret, tx.now);
   if (renewed === 0) throw lockLost("renewOrchestrationItemLock", token);
+  tx.effects.messageAt(lockedUntil); // It may end earlier than it would have.
 }
 
 /** What arrived while the instance was locked can be fetched now. */

@@ -47,10 +47,12 @@ export function renewSessions(
   { extendForMs, idleTimeoutMs }: { readonly extendForMs: number; readonly idleTimeoutMs: number },
 ): number {
   let renewed = 0;
+  const lockedUntil = tx.timeIn(extendForMs);
   for (const ownerId of new Set(ownerIds)) {
     const usedAfter = Math.trunc(tx.now - idleTimeoutMs);
-    renewed += tx.db.run(renewOwned, tx.timeIn(extendForMs), toColumn(ownerId), tx.now, usedAfter);
+    renewed += tx.db.run(renewOwned, lockedUntil, toColumn(ownerId), tx.now, usedAfter);
   }
+  if (renewed > 0) tx.effects.activityAt(lockedUntil); // They may end earlier than they would have.
   return renewed;
 }
 

@@ -170,12 +170,14 @@ export function abandonActivity(tx: Transaction, token: string, options: Abandon
 
 export function renewActivity(tx: Transaction, token: string, extendForMs: number): ExecutionState {
   const { id, secret } = activityLockOf(token);
+  const heldUntil = tx.timeIn(extendForMs);
   const row = tx.db.change<{
     readonly instance_id: string;
     readonly execution_id: number;
     readonly session_id: string | null;
-  }>(renewTaken, tx.timeIn(extendForMs), id, secret, tx.now);
+  }>(renewTaken, heldUntil, id, secret, tx.now);
   if (row === undefined) throw lockLost("renewWorkItemLock", token);
+  tx.effects.activityAt(heldUntil); // It may end earlier than it would have.
   touchSession(tx, row.session_id);
   return executionState(tx.db, fromColumn(row.instance_id), row.execution_id);
 }

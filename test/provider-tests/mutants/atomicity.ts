@@ -58,7 +58,11 @@ export const ATOMICITY: readonly Mutant[] = [
     caughtBy: "duplicate_within_turn",
     store: "sqlite",
     patches: [
-      { file: "history.ts", find: "INSERT INTO duroxide_history", replace: "INSERT OR IGNORE INTO duroxide_history" },
+      {
+        file: "new-rows.ts",
+        find: `row: "(?, ?, ?, ?, ?)",`,
+        replace: `row: "(?, ?, ?, ?, ?)", conflict: "ON CONFLICT DO NOTHING",`,
+      },
     ],
   },
   {

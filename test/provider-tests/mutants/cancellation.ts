@@ -54,7 +54,7 @@ export const CANCELLATION: readonly Mutant[] = [
     patches: [
       {
         file: "worker-queue.ts",
-        find: `if (row === undefined) throw lockLost("ackWorkItem", lockToken);`,
+        find: `if (row === undefined) throw lockLost("ackWorkItem", token);`,
         replace: "if (row === undefined) return;",
       },
     ],
@@ -108,6 +108,20 @@ export const CANCELLATION: readonly Mutant[] = [
         file: "worker-queue.ts",
         find: "(this.#byActivity.get(key) ?? new Set()).add(row)",
         replace: "new Set<WorkRow>().add(row)",
+      },
+    ],
+  },
+  {
+    name: "a cancellation does not see the activities of its own commit",
+    category: "cancellation",
+    caughtBy: "same_activity_in_worker_items_and_cancelled_is_noop",
+    store: "sqlite",
+    patches: [
+      {
+        file: "worker-queue.ts",
+        find: `  tx.newActivities.writeAll();
+  tx.db.run(deleteActivity`,
+        replace: "  tx.db.run(deleteActivity",
       },
     ],
   },

@@ -49,8 +49,17 @@ export const CAPABILITY_FILTERING: readonly Mutant[] = [
     patches: [
       {
         file: "fetch-orchestration.ts",
-        find: "AND e.execution_id = i.current_execution_id",
-        replace: "AND e.execution_id = 1",
+        find: `AND e.execution_id = i.current_execution_id
+  WHERE q.state`,
+        replace: `AND e.execution_id = 1
+  WHERE q.state`,
+      },
+      {
+        file: "fetch-orchestration.ts",
+        find: `AND e.execution_id = i.current_execution_id
+  LEFT JOIN`,
+        replace: `AND e.execution_id = 1
+  LEFT JOIN`,
       },
     ],
   },
@@ -59,7 +68,14 @@ export const CAPABILITY_FILTERING: readonly Mutant[] = [
     category: "capability_filtering",
     caughtBy: "fetch_filter_null_pinned_version_always_compatible",
     store: "sqlite",
-    patches: [{ file: "fetch-orchestration.ts", find: "e.pinned_major IS NULL", replace: "FALSE" }],
+    patches: [
+      { file: "fetch-orchestration.ts", find: "(\n      e.pinned_major IS NULL\n", replace: "(\n      FALSE\n" },
+      {
+        file: "fetch-orchestration.ts",
+        find: "|| patch === null) return true;",
+        replace: "|| patch === null) return false;",
+      },
+    ],
   },
   {
     name: "a turn that does not name the version forgets it",

@@ -29,16 +29,16 @@ export const CONDITIONAL_START: readonly Mutant[] = [
     patches: [
       {
         file: "sqlite-provider.ts",
-        find: `    checkOrchestratorItem("enqueueForOrchestrator", item);
-`,
-        replace: `    checkOrchestratorItem("enqueueForOrchestrator", item);
-    const look = (db) => options.ifAbsent && isStartLike(item) && hasBegun(db, item.instance);
-    if (await this.#database.read("enqueueForOrchestrator", look)) return "exists";
-`,
+        find: `  enqueueForOrchestrator(item: OrchestratorItem, options: EnqueueOptions = {}): Promise<EnqueueOutcome> {
+    return this.#writes.write("enqueueForOrchestrator", (tx) => {`,
+        replace: `  async enqueueForOrchestrator(item: OrchestratorItem, options: EnqueueOptions = {}): Promise<EnqueueOutcome> {
+    const look = (tx) => options.ifAbsent && isStartLike(item) && hasBegun(tx, item.instance);
+    if (await this.#writes.write("enqueueForOrchestrator", look)) return "exists";
+    return this.#writes.write("enqueueForOrchestrator", (tx) => {`,
       },
       {
         file: "sqlite-provider.ts",
-        find: `      if (options.ifAbsent && isStartLike(item) && hasBegun(tx.db, item.instance)) return "exists";
+        find: `      if (options.ifAbsent && isStartLike(item) && hasBegun(tx, item.instance)) return "exists";
 `,
         replace: "",
       },
@@ -56,5 +56,12 @@ export const CONDITIONAL_START: readonly Mutant[] = [
         replace: "options.ifAbsent && hasBegun",
       },
     ],
+  },
+  {
+    name: "a conditional start does not see a start of the same commit",
+    category: "conditional_start",
+    caughtBy: "one_winner_among_concurrent_starts",
+    store: "sqlite",
+    patches: [{ file: "instances.ts", find: "    tx.newMessages.hasStart(instanceId) || tx.db", replace: "    tx.db" }],
   },
 ];

@@ -7,7 +7,12 @@ export const ERROR_HANDLING: readonly Mutant[] = [
     caughtBy: "duplicate_event_id_rejection",
     store: "sqlite",
     patches: [
-      { file: "history.ts", find: "INSERT INTO duroxide_history", replace: "INSERT OR REPLACE INTO duroxide_history" },
+      {
+        file: "new-rows.ts",
+        find: `row: "(?, ?, ?, ?, ?)",`,
+        replace: `row: "(?, ?, ?, ?, ?)",
+  conflict: "ON CONFLICT DO UPDATE SET event_type = excluded.event_type, event_data = excluded.event_data",`,
+      },
     ],
   },
   {

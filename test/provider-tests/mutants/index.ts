@@ -11,6 +11,7 @@ import { DELETION } from "./deletion.js";
 import { DURABILITY } from "./durability.js";
 import { ERROR_HANDLING } from "./error-handling.js";
 import { FIDELITY } from "./fidelity.js";
+import { HAND_OVER } from "./hand-over.js";
 import { INSTANCE_CREATION } from "./instance-creation.js";
 import { INSTANCE_LOCKING } from "./instance-locking.js";
 import { INSTANCE_STATUS } from "./instance-status.js";
@@ -40,6 +41,7 @@ export const MUTANTS: readonly Mutant[] = [
   ...QUEUE_SEMANTICS,
   ...MANAGEMENT,
   ...LONG_POLLING,
+  ...HAND_OVER,
   ...POISON_MESSAGE,
   ...CANCELLATION,
   ...DELETION,

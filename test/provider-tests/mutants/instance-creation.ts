@@ -82,6 +82,21 @@ export const INSTANCE_CREATION: readonly Mutant[] = [
     category: "instance_creation",
     caughtBy: "first_of_several_starts_names_instance",
     store: "sqlite",
-    patches: [{ file: "instances.ts", find: "messages.find(isStartLike)", replace: "messages.findLast(isStartLike)" }],
+    patches: [
+      {
+        file: "instances.ts",
+        find: `executionId: latestExecution(db, instance) };
+  const first = messages.find(isStartLike);`,
+        replace: `executionId: latestExecution(db, instance) };
+  const first = messages.findLast(isStartLike);`,
+      },
+      {
+        file: "instances.ts",
+        find: `newIdentity(messages: readonly WorkItem[]): Identity | null {
+  const first = messages.find(isStartLike);`,
+        replace: `newIdentity(messages: readonly WorkItem[]): Identity | null {
+  const first = messages.findLast(isStartLike);`,
+      },
+    ],
   },
 ];

@@ -9,8 +9,8 @@ export const LOCK_EXPIRATION: readonly Mutant[] = [
     patches: [
       {
         file: "orchestrator-queue.ts",
-        find: "DELETE FROM duroxide_instance_locks WHERE lock_token = ? AND locked_until > ?",
-        replace: "DELETE FROM duroxide_instance_locks WHERE lock_token = ? AND ? > 0",
+        find: "DELETE FROM duroxide_instance_locks WHERE instance_id = ? AND lock_token = ? AND locked_until > ?",
+        replace: "DELETE FROM duroxide_instance_locks WHERE instance_id = ? AND lock_token = ? AND ? > 0",
       },
     ],
   },
@@ -22,8 +22,8 @@ export const LOCK_EXPIRATION: readonly Mutant[] = [
     patches: [
       {
         file: "worker-queue.ts",
-        find: "DELETE FROM duroxide_worker_queue WHERE lock_token = ? AND held_until > ?",
-        replace: "DELETE FROM duroxide_worker_queue WHERE lock_token = ? AND ? > 0",
+        find: "DELETE FROM duroxide_worker_queue WHERE id = ? AND lock_token = ? AND held_until > ?",
+        replace: "DELETE FROM duroxide_worker_queue WHERE id = ? AND lock_token = ? AND ? > 0",
       },
     ],
   },
@@ -130,8 +130,9 @@ export const LOCK_EXPIRATION: readonly Mutant[] = [
     patches: [
       {
         file: "orchestrator-queue.ts",
-        find: "SET locked_until = ? WHERE lock_token = ? AND locked_until > ?",
-        replace: "SET locked_until = MAX(locked_until, ?) WHERE lock_token = ? AND locked_until > ?",
+        find: "SET locked_until = ? WHERE instance_id = ? AND lock_token = ? AND locked_until > ?",
+        replace:
+          "SET locked_until = MAX(locked_until, ?) WHERE instance_id = ? AND lock_token = ? AND locked_until > ?",
       },
     ],
   },
@@ -147,6 +148,81 @@ export const LOCK_EXPIRATION: readonly Mutant[] = [
   WHERE instance_id = ? AND visible_at <= ?`,
         replace: `SET state = 'ready'
   WHERE instance_id = ? OR visible_at <= ?`,
+      },
+    ],
+  },
+  {
+    name: "a turn can be acked by whoever once held its instance",
+    category: "lock_expiration",
+    caughtBy: "ack_while_second_owner_is_mid_turn",
+    store: "sqlite",
+    patches: [
+      {
+        file: "orchestrator-queue.ts",
+        find: "DELETE FROM duroxide_instance_locks WHERE instance_id = ? AND lock_token = ? AND locked_until > ?",
+        replace: "DELETE FROM duroxide_instance_locks WHERE instance_id = ? AND ? <> '' AND locked_until > ?",
+      },
+    ],
+  },
+  {
+    name: "an activity can be acked by whoever once held it",
+    category: "lock_expiration",
+    caughtBy: "worker_ack_fails_after_take_over",
+    store: "sqlite",
+    patches: [
+      {
+        file: "worker-queue.ts",
+        find: "DELETE FROM duroxide_worker_queue WHERE id = ? AND lock_token = ? AND held_until > ?",
+        replace: "DELETE FROM duroxide_worker_queue WHERE id = ? AND ? <> '' AND held_until > ?",
+      },
+    ],
+  },
+  {
+    name: "an activity can be given away by whoever once held it",
+    category: "lock_expiration",
+    caughtBy: "taken_over_work_lock_cannot_be_abandoned",
+    store: "sqlite",
+    patches: [
+      {
+        file: "worker-queue.ts",
+        find: `WHERE id = ? AND lock_token = ?
+\`;
+
+/** Only while the lock is live. */
+export const renewTaken`,
+        replace: `WHERE id = ? AND ? <> ''
+\`;
+
+/** Only while the lock is live. */
+export const renewTaken`,
+      },
+    ],
+  },
+  {
+    name: "an activity can be renewed by whoever once held it",
+    category: "lock_expiration",
+    caughtBy: "worker_lock_renewal_after_expiration",
+    store: "sqlite",
+    patches: [
+      {
+        file: "worker-queue.ts",
+        find: `  WHERE id = ? AND lock_token = ? AND held_until > ?
+  RETURNING`,
+        replace: `  WHERE id = ? AND ? <> '' AND held_until > ?
+  RETURNING`,
+      },
+    ],
+  },
+  {
+    name: "a turn can be renewed by whoever once held its instance",
+    category: "lock_expiration",
+    caughtBy: "orchestration_lock_renewal_after_expiration",
+    store: "sqlite",
+    patches: [
+      {
+        file: "orchestrator-queue.ts",
+        find: "SET locked_until = ? WHERE instance_id = ? AND lock_token = ? AND locked_until > ?",
+        replace: "SET locked_until = ? WHERE instance_id = ? AND ? <> '' AND locked_until > ?",
       },
     ],
   },

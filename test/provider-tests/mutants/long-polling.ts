@@ -22,8 +22,8 @@ export const LONG_POLLING: readonly Mutant[] = [
     patches: [
       {
         file: "sqlite-provider.ts",
-        find: "if (signal?.aborted) return null;",
-        replace: "signal?.throwIfAborted();",
+        find: "if (signal?.aborted) return NOTHING;",
+        replace: "if (signal?.aborted) return Promise.reject(signal.reason);",
       },
     ],
   },
@@ -39,6 +39,81 @@ export const LONG_POLLING: readonly Mutant[] = [
     category: "long_polling",
     caughtBy: "poll_ends_when_an_ack_releases_messages",
     store: "sqlite",
-    patches: [{ file: "turn-commit.ts", find: "  announceRelease(tx, instance);\n", replace: "" }],
+    patches: [{ file: "turn-commit.ts", find: "  announceRelease(tx, instanceId);\n", replace: "" }],
+  },
+  {
+    name: "a fetch that was looked for in vain is forgotten",
+    category: "long_polling",
+    caughtBy: "poll_is_not_kept_from_its_work_by_others",
+    store: "sqlite",
+    patches: [
+      {
+        file: "sqlite-provider.ts",
+        find: `if (found === null) next.giveBack();
+      else served.add(next, found);`,
+        replace: "if (found !== null) served.add(next, found);",
+      },
+    ],
+  },
+  {
+    name: "whoever waits is handed an instance that somebody else holds",
+    category: "long_polling",
+    caughtBy: "poll_ends_when_an_ack_releases_messages",
+    store: "sqlite",
+    patches: [
+      {
+        file: "fetch-orchestration.ts",
+        find: "(row.locked_until !== null && row.locked_until > tx.now)",
+        replace: "false",
+      },
+    ],
+  },
+  {
+    name: "whoever waits is handed what it cannot replay",
+    category: "long_polling",
+    caughtBy: "poll_is_not_kept_from_its_turn_by_others",
+    store: "sqlite",
+    patches: [
+      {
+        file: "fetch-orchestration.ts",
+        find: "    if (!isReplayable(row, range)) return null;\n",
+        replace: "",
+      },
+    ],
+  },
+  {
+    name: "whoever waits is handed work whatever its tag",
+    category: "long_polling",
+    caughtBy: "poll_is_not_kept_from_its_work_by_others",
+    store: "sqlite",
+    patches: [
+      { file: "new-rows.ts", find: "letsThrough(filter, item.tag)", replace: "letsThrough(filter, item.tag) || true" },
+    ],
+  },
+  {
+    name: "a message that is handed to whoever waits counts as never fetched",
+    category: "long_polling",
+    caughtBy: "poll_ends_when_a_later_lock_expires",
+    store: "sqlite",
+    patches: [
+      {
+        file: "new-rows.ts",
+        find: `this.#keep(instanceId, message, "taken", 1)`,
+        replace: `this.#keep(instanceId, message, "taken", 0)`,
+      },
+    ],
+  },
+  {
+    name: "an activity that is handed to whoever waits counts as never fetched",
+    category: "long_polling",
+    caughtBy: "poll_ends_when_the_lock_of_an_activity_expires",
+    store: "sqlite",
+    patches: [
+      {
+        file: "new-rows.ts",
+        find: "return this.#keep(activity, lockedUntil, secret, 1);",
+        replace: "return this.#keep(activity, lockedUntil, secret, 0);",
+      },
+    ],
   },
 ];

@@ -58,7 +58,7 @@ export const POISON_MESSAGE: readonly Mutant[] = [
     patches: [
       {
         file: "orchestrator-queue.ts",
-        find: "if (ignoreAttempt) tx.db.run(takeBackAttempts, lock.instance_id, lock.locked_at);",
+        find: "if (ignoreAttempt) tx.db.run(takeBackAttempts, instanceId, lockedAt);",
         replace: "",
       },
     ],

@@ -76,10 +76,10 @@ export const QUEUE_SEMANTICS: readonly Mutant[] = [
     patches: [
       {
         file: "fetch-orchestration.ts",
-        find: `      setAside(tx, instance, batch);
-      continue;`,
-        replace: `      setAside(tx, instance, batch);
-      return null;`,
+        find: `takeBatch(tx, candidate, options));
+    if (locked !== null) return locked;`,
+        replace: `takeBatch(tx, candidate, options));
+    return locked;`,
       },
     ],
   },

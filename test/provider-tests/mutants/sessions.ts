@@ -77,9 +77,9 @@ export const SESSIONS: readonly Mutant[] = [
     patches: [
       {
         file: "worker-queue.ts",
-        find: `throw lockLost("ackWorkItem", lockToken);
+        find: `throw lockLost("ackWorkItem", token);
   touchSession(tx, row.session_id);`,
-        replace: `throw lockLost("ackWorkItem", lockToken);`,
+        replace: `throw lockLost("ackWorkItem", token);`,
       },
     ],
   },

@@ -48,8 +48,8 @@ export const TAG_FILTERING: readonly Mutant[] = [
     patches: [
       {
         file: "turn-commit.ts",
-        find: "enqueueActivity(tx, item);",
-        replace: "enqueueActivity(tx, { ...item, tag: undefined });",
+        find: "enqueueActivity(tx, item, ",
+        replace: "enqueueActivity(tx, { ...item, tag: undefined }, ",
       },
     ],
   },

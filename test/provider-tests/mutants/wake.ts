@@ -21,8 +21,8 @@ export const WAKE: readonly Mutant[] = [
       },
       {
         file: "memory-provider.ts",
-        find: "for (const id of new Set([instance.id, ...started])) this.#watchers.changed(id);",
-        replace: "for (const id of new Set(started)) this.#watchers.changed(id);",
+        find: "    this.#watchers.changed(instance.id, changeOf(turn));\n",
+        replace: "",
       },
     ],
   },

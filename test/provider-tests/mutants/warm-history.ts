@@ -32,7 +32,7 @@ export const WARM_HISTORY: readonly Mutant[] = [
     category: "warm_history",
     caughtBy: "something_was_appended",
     store: "sqlite",
-    patches: [{ file: "instances.ts", find: "  tx.db.run(forgetLastCommit, toColumn(instance));\n", replace: "" }],
+    patches: [{ file: "instances.ts", find: "  tx.db.run(forgetLastCommit, instanceId);\n", replace: "" }],
   },
   {
     name: "a warm fetch hands out the values once more",

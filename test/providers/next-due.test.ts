@@ -1,0 +1,91 @@
+import { describe, expect, test } from "vitest";
+import { NextDue } from "../../src/providers/sqlite/next-due.js";
+
+/** A table that says when something falls due, and counts who asks. */
+function table(...answers: readonly (number | null)[]): { look: () => Promise<number | null>; asked: () => number } {
+  let asked = 0;
+  return {
+    look: async () => answers[asked++] ?? null,
+    asked: () => asked,
+  };
+}
+
+const NEVER_ASKED = (): never => {
+  throw new Error("It is known already.");
+};
+
+describe("when something falls due", () => {
+  test("is looked for once, and remembered", async () => {
+    const nextDue = new NextDue();
+    const { look, asked } = table(500);
+
+    expect(await nextDue.after(100, look)).toBe(500);
+    expect(nextDue.after(100, NEVER_ASKED)).toBe(500);
+    expect(nextDue.after(499, NEVER_ASKED)).toBe(500);
+    expect(asked()).toBe(1);
+  });
+
+  test("is looked for again once that time has come", async () => {
+    const nextDue = new NextDue();
+    const { look } = table(500, 900, null);
+
+    await nextDue.after(100, look);
+    expect(await nextDue.after(500, look)).toBe(900);
+    expect(await nextDue.after(900, look)).toBeNull();
+    expect(nextDue.after(1_000_000, NEVER_ASKED)).toBeNull();
+  });
+
+  test("is learned from what is written: earlier than known counts, later does not", async () => {
+    const nextDue = new NextDue();
+    await nextDue.after(100, table(500).look);
+    nextDue.learn(700);
+    expect(nextDue.after(100, NEVER_ASKED)).toBe(500);
+    nextDue.learn(300);
+    expect(nextDue.after(100, NEVER_ASKED)).toBe(300);
+  });
+
+  test("is learned where nothing was known to fall due at all", async () => {
+    const nextDue = new NextDue();
+    expect(await nextDue.after(100, table(null).look)).toBeNull();
+    nextDue.learn(400);
+
+    expect(nextDue.after(100, NEVER_ASKED)).toBe(400);
+  });
+
+  test("is not learned where nobody has looked: there may be something earlier", async () => {
+    const nextDue = new NextDue();
+    nextDue.learn(900);
+
+    expect(await nextDue.after(100, table(500).look)).toBe(500);
+  });
+
+  test("is the earlier of what is found and what is written during the look", async () => {
+    for (const [found, written, first] of [
+      [500, 300, 300],
+      [300, 500, 300],
+      [null, 400, 400],
+    ] as const) {
+      const nextDue = new NextDue();
+      const answer = nextDue.after(100, table(found).look);
+      nextDue.learn(written);
+
+      expect(await answer).toBe(first);
+      expect(nextDue.after(100, NEVER_ASKED)).toBe(first);
+    }
+  });
+
+  test("is looked for anew when somebody else has written, also during the look", async () => {
+    const nextDue = new NextDue();
+    const { look, asked } = table(500, 200, 250);
+    await nextDue.after(100, look);
+    nextDue.forget();
+    expect(await nextDue.after(100, look)).toBe(200);
+
+    nextDue.forget();
+    const answer = nextDue.after(100, look);
+    nextDue.forget();
+    expect(await answer).toBe(250);
+    await nextDue.after(100, look);
+    expect(asked()).toBe(4);
+  });
+});
