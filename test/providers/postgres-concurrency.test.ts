@@ -196,7 +196,7 @@ class World {
     const fetching = provider.fetchOrchestrationItem({
       lockTimeoutMs,
       ...(this.#chance(0.5) ? { warm } : {}),
-      ...(this.#chance(0.3) ? { pollTimeoutMs: this.#below(30), signal: giveUp.signal } : {}),
+      ...(this.#chance(0.5) ? { pollTimeoutMs: this.#below(30), signal: giveUp.signal } : {}),
     });
     if (this.#chance(0.2)) giveUp.abort();
     const locked = await fetching;
@@ -308,11 +308,15 @@ class World {
     const lockTimeoutMs = 20 + this.#below(1_500);
     const session = { ownerId: this.#one(OWNERS), lockTimeoutMs: SESSION_LOCK };
     const call = this.#sessionCall(session.ownerId);
-    const work = await provider.fetchWorkItem({
+    const giveUp = new AbortController();
+    const fetching = provider.fetchWorkItem({
       lockTimeoutMs,
       tagFilter: this.#one(TAG_FILTERS),
       ...(this.#chance(0.7) ? { session } : {}),
+      ...(this.#chance(0.5) ? { pollTimeoutMs: this.#below(30), signal: giveUp.signal } : {}),
     });
+    if (this.#chance(0.2)) giveUp.abort();
+    const work = await fetching;
     const sessionUntil = call.end();
     if (work === null) return;
     const { lockToken, item } = work;
@@ -388,7 +392,7 @@ class World {
   /** Into an execution of its own, which no turn writes. */
   async #append({ provider }: Player): Promise<void> {
     const instance = this.#instance();
-    const executionId = 1_000_000 + this.#number();
+    const executionId = 1_000 * (1_000 + this.#number()); // Nobody gets there by continuing as new.
     if ((await provider.getInstanceStatus(instance)) === null) return;
     const mark = this.#mark("event");
     this.#events.enter(mark, instance);
@@ -434,8 +438,8 @@ class World {
   /** No lock without somebody who was told of it. */
   async #checkTokens(): Promise<void> {
     const rows = await this.database.query<{ readonly lock_token: string }>(
-      `SELECT lock_token FROM {schema}.schedule WHERE lock_token IS NOT NULL
-       UNION ALL SELECT lock_token FROM {schema}.activities WHERE lock_token IS NOT NULL`,
+      `SELECT lock_token || '@' || instance_id AS lock_token FROM {schema}.schedule WHERE lock_token IS NOT NULL
+       UNION ALL SELECT lock_token || '@' || id FROM {schema}.activities WHERE lock_token IS NOT NULL`,
     );
     for (const { lock_token } of rows) {
       if (!this.#tokens.has(lock_token)) this.#faults.push(`nobody knows of the lock ${lock_token}`);

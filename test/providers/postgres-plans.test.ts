@@ -28,8 +28,8 @@ const addBystanders = `
   INSERT INTO {schema}.messages (instance_id, due_at, visible_at, kind, timer_execution_id, timer_id, work_item)
     SELECT 'other-' || g, ${FAR}, ${FAR}, 'timer', 1, g, '{}' FROM generate_series(1, ${BYSTANDERS}) AS g;
   INSERT INTO {schema}.activities
-    (instance_id, execution_id, activity_id, tag, session_id, ready_at, lock_token, enqueued_at, work_item)
-    SELECT 'other-' || g, 1, g, '', 'other-' || g, ${FAR}, 'work-' || g, 1, '{}' FROM generate_series(1, ${BYSTANDERS}) AS g;
+    (instance_id, execution_id, activity_id, tag, session_id, ready_at, is_held, lock_token, enqueued_at, work_item)
+    SELECT 'other-' || g, 1, g, '', 'other-' || g, ${FAR}, true, 'work-' || g, 1, '{}' FROM generate_series(1, ${BYSTANDERS}) AS g;
   INSERT INTO {schema}.sessions (session_id, owner_id, locked_until, last_activity_at)
     SELECT 'other-' || g, 'somebody', ${FAR}, 1 FROM generate_series(1, ${SESSIONS}) AS g;
   INSERT INTO {schema}.kv_store (instance_id, key, value, last_updated_at)

@@ -1,52 +1,14 @@
 // Writes that are pending at one moment share a transaction. What each of them promises does not change by that.
 
-import { mkdtemp, readFile, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { type Clock, systemClock } from "../../src/clock.js";
 import type { ProviderError } from "../../src/errors.js";
 import { act, done, NAMED, raised, scheduled, start, started, turn } from "../../src/provider-tests/builders.js";
-import { create, fetchTurn, fetchWork, takeTurn, takeWork } from "../../src/provider-tests/steps.js";
-import { type SqliteOptions, SqliteProvider } from "../../src/providers/sqlite/index.js";
+import { fetchTurn, fetchWork, takeTurn, takeWork } from "../../src/provider-tests/steps.js";
+import { SqliteProvider } from "../../src/providers/sqlite/index.js";
 import { VirtualClock } from "../../src/testing/virtual-clock.js";
 import { openConnection } from "./sqlite-connection.js";
-
-interface Store {
-  readonly provider: SqliteProvider;
-  readonly file: string;
-}
-
-async function open(options: SqliteOptions = {}): Promise<Store> {
-  const directory = await mkdtemp(join(tmpdir(), "duroxide-sqlite-"));
-  onTestFinished(() => rm(directory, { recursive: true, force: true }));
-  const file = join(directory, "store.db");
-  const provider = await SqliteProvider.open(file, { durability: "process-crash", ...options });
-  onTestFinished(() => provider.close());
-  return { provider, file };
-}
-
-/** Instances that run and are locked: their tokens, in the order of the names. */
-async function lockedTurns(provider: SqliteProvider, names: readonly string[]): Promise<string[]> {
-  const tokens: string[] = [];
-  for (const name of names) {
-    await create(provider, name);
-    await provider.enqueueForOrchestrator(raised(name));
-    tokens.push((await takeTurn(provider)).lockToken);
-  }
-  return tokens;
-}
-
-/** How many transactions were committed, as the write-ahead log tells: the last frame of each says how large the file is now. */
-async function commitsIn(file: string): Promise<number> {
-  const log = await readFile(`${file}-wal`);
-  const frameBytes = 24 + log.readUInt32BE(8);
-  let commits = 0;
-  for (let frame = 32; frame + frameBytes <= log.length; frame += frameBytes) {
-    if (log.readUInt32BE(frame + 4) > 0) commits += 1;
-  }
-  return commits;
-}
+import { commitsIn, lockedTurns, openStore } from "./sqlite-store.js";
 
 /** Keeps the file from being written, as another process would. */
 async function lockFile(file: string): Promise<() => void> {
@@ -58,7 +20,7 @@ async function lockFile(file: string): Promise<() => void> {
 
 describe("writes that are pending at one moment", () => {
   test("are one commit: ten acks", async () => {
-    const { provider, file } = await open();
+    const { provider, file } = await openStore();
     const names = Array.from({ length: 10 }, (_, place) => `instance-${place}`);
     const tokens = await lockedTurns(provider, names);
     const before = await commitsIn(file);
@@ -74,7 +36,7 @@ describe("writes that are pending at one moment", () => {
   });
 
   test("are one commit, whatever they are", async () => {
-    const { provider, file } = await open();
+    const { provider, file } = await openStore();
     const [token] = await lockedTurns(provider, ["a"]);
     await provider.enqueueForWorker(act("a", 7));
     const work = await takeWork(provider);
@@ -93,7 +55,7 @@ describe("writes that are pending at one moment", () => {
   });
 
   test("are as many commits as there are moments", async () => {
-    const { provider, file } = await open();
+    const { provider, file } = await openStore();
     const before = await commitsIn(file);
 
     for (const name of ["a", "b", "c"]) await provider.enqueueForOrchestrator(start(name));
@@ -102,7 +64,7 @@ describe("writes that are pending at one moment", () => {
   });
 
   test("see each other in their order: of two starts on condition the second finds the first", async () => {
-    const { provider } = await open();
+    const { provider } = await openStore();
     const starts = [1, 2].map(() => provider.enqueueForOrchestrator(start("a"), { ifAbsent: true }));
 
     expect(await Promise.all(starts)).toEqual(["enqueued", "exists"]);
@@ -111,7 +73,7 @@ describe("writes that are pending at one moment", () => {
   test("happen at one time", async () => {
     let time = 1_000;
     const clock: Clock = { now: () => ++time, setTimer: systemClock.setTimer };
-    const { provider, file } = await open({ clock });
+    const { provider, file } = await openStore({ clock });
 
     await Promise.all(["a", "b", "c"].map((name) => provider.enqueueForOrchestrator(start(name))));
 
@@ -122,7 +84,7 @@ describe("writes that are pending at one moment", () => {
   });
 
   test("are answered after the commit: another connection finds what it is told of", async () => {
-    const { provider, file } = await open();
+    const { provider, file } = await openStore();
     const connection = await openConnection(file);
     onTestFinished(() => connection.close());
     const count = connection.prepare("SELECT COUNT(*) AS rows FROM duroxide_orchestrator_queue");
@@ -138,27 +100,9 @@ describe("writes that are pending at one moment", () => {
   });
 });
 
-describe("fetches that wait", () => {
-  test("are served by the commit that makes work for them", async () => {
-    const clock = new VirtualClock();
-    const { provider, file } = await open({ clock });
-    const [token] = await lockedTurns(provider, ["a"]);
-    const waiting = [1, 2, 3, 4].map(() => fetchWork(provider, { pollTimeoutMs: 60_000 }));
-    await clock.advance(0);
-    const workerItems = [1, 2, 3, 4].map((id) => act("a", id));
-    const before = await commitsIn(file);
-
-    await provider.ackOrchestrationItem(token!, turn({ workerItems }));
-    const taken = await Promise.all(waiting);
-
-    expect(taken.map((locked) => locked?.item.id).sort()).toEqual([1, 2, 3, 4]);
-    expect((await commitsIn(file)) - before).toBe(1);
-  });
-});
-
 describe("a call that is refused", () => {
   test("because it has lost its lock rejects alone, and its neighbours share one commit", async () => {
-    const { provider, file } = await open();
+    const { provider, file } = await openStore();
     const [first, last] = await lockedTurns(provider, ["a", "c"]);
     const before = await commitsIn(file);
 
@@ -181,7 +125,7 @@ describe("a call that is refused", () => {
   });
 
   test("after it has written leaves nothing behind, and its neighbours are committed", async () => {
-    const { provider } = await open();
+    const { provider } = await openStore();
     const tokens = await lockedTurns(provider, ["a", "b", "c"]);
     const doubled = [scheduled("b", 2), scheduled("b", 3), scheduled("b", 1)];
     const workerItems = [act("b", 2)];
@@ -206,7 +150,7 @@ describe("a call that is refused", () => {
   });
 
   test("wakes nobody, and its neighbours wake those that wait for them once, though they were run twice", async () => {
-    const { provider } = await open();
+    const { provider } = await openStore();
     const tokens = await lockedTurns(provider, ["a", "b"]);
     const heard: string[] = [];
     for (const name of ["a", "b"]) onTestFinished(provider.wake.watchInstance(name, () => heard.push(name)));
@@ -220,7 +164,7 @@ describe("a call that is refused", () => {
   });
 
   test("because it does not fit on the disk rejects alone", async () => {
-    const { provider } = await open({ maxDatabaseBytes: 1_048_576 });
+    const { provider } = await openStore({ maxDatabaseBytes: 1_048_576 });
 
     const outcomes = await Promise.allSettled([
       provider.enqueueForOrchestrator(start("small")),
@@ -239,7 +183,7 @@ describe("a call that is refused", () => {
   });
 
   test("by a watcher that throws, after its commit, does not touch its neighbours, nor is it run again", async () => {
-    const { provider } = await open();
+    const { provider } = await openStore();
     const tokens = await lockedTurns(provider, ["a", "b"]);
     const stop = provider.wake.watchInstance("a", () => {
       throw new Error("listener");
@@ -259,7 +203,7 @@ describe("a call that is refused", () => {
 describe("writes that wait for another process", () => {
   test("fail alike when it takes too long, each in the words of its own operation", async () => {
     const clock = new VirtualClock();
-    const { provider, file } = await open({ clock, busyTimeoutMs: 400 });
+    const { provider, file } = await openStore({ clock, busyTimeoutMs: 400 });
     const unlock = await lockFile(file);
     const began = clock.now();
 
@@ -280,7 +224,7 @@ describe("writes that wait for another process", () => {
 
   test("wait no longer than they were told, though others have waited before them", async () => {
     const clock = new VirtualClock();
-    const { provider, file } = await open({ clock, busyTimeoutMs: 400 });
+    const { provider, file } = await openStore({ clock, busyTimeoutMs: 400 });
     await lockFile(file);
     const began = clock.now();
     const ended = (name: string): Promise<number> =>
@@ -298,7 +242,7 @@ describe("writes that wait for another process", () => {
 
   test("are written when it is done, all of them", async () => {
     const clock = new VirtualClock();
-    const { provider, file } = await open({ clock });
+    const { provider, file } = await openStore({ clock });
     const unlock = await lockFile(file);
     const early = ["a", "b"].map((name) => provider.enqueueForOrchestrator(start(name)));
     await clock.advance(50);
@@ -312,7 +256,7 @@ describe("writes that wait for another process", () => {
 
 describe("a provider that is closed", () => {
   test("has written what it was asked to before, and refuses what comes after", async () => {
-    const { provider, file } = await open();
+    const { provider, file } = await openStore();
     const before = [provider.enqueueForOrchestrator(start("a")), provider.enqueueForOrchestrator(start("b"))];
     const closed = provider.close();
     const after = await Promise.allSettled([provider.enqueueForOrchestrator(start("c")), provider.read("a")]);
@@ -332,7 +276,7 @@ describe("a provider that is closed", () => {
 describe("virtual time", () => {
   test("stands still while writes follow each other, however many", async () => {
     const clock = new VirtualClock();
-    const { provider } = await open({ clock });
+    const { provider } = await openStore({ clock });
     const times: number[] = [];
     const writeMany = async (): Promise<void> => {
       for (let count = 0; count < 100; count += 1) {

@@ -1,16 +1,14 @@
 // A lock token says where its row is, and proves the lock by a secret. Whatever instances are called, and whatever tokens
 // somebody makes up: only the holder of a lock can use it.
 
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { Provider } from "../../src/provider/provider.js";
 import { act, done, NAMED, raised, scheduled, start, started, turn } from "../../src/provider-tests/builders.js";
 import { create, fetchTurn, fetchWork, takeTurn, takeWork } from "../../src/provider-tests/steps.js";
-import { type SqliteOptions, SqliteProvider } from "../../src/providers/sqlite/index.js";
+import { SqliteProvider } from "../../src/providers/sqlite/index.js";
 import { newSecret, partsOf, tokenOf } from "../../src/providers/sqlite/lock-token.js";
 import { turnLockOf } from "../../src/providers/sqlite/orchestrator-queue.js";
+import { openStore } from "./sqlite-store.js";
 
 const ODD_IDS = [
   "a@b",
@@ -32,24 +30,13 @@ const ODD_IDS = [
   "x".repeat(2_000),
 ] as const;
 
-async function open(
-  options: SqliteOptions = {},
-): Promise<{ readonly provider: SqliteProvider; readonly file: string }> {
-  const directory = await mkdtemp(join(tmpdir(), "duroxide-sqlite-"));
-  onTestFinished(() => rm(directory, { recursive: true, force: true }));
-  const file = join(directory, "store.db");
-  const provider = await SqliteProvider.open(file, { durability: "process-crash", ...options });
-  onTestFinished(() => provider.close());
-  return { provider, file };
-}
-
 const LOST = { kind: "lock-lost" };
 
 describe("the token of a lock", () => {
   test.each(ODD_IDS.map((id) => [JSON.stringify(id).slice(0, 60), id]))(
     "of the instance %s is used like any other",
     async (_, id) => {
-      const { provider } = await open();
+      const { provider } = await openStore();
       await provider.enqueueForOrchestrator(start(id));
       const first = await takeTurn(provider);
       expect(first.item.instance).toBe(id);
@@ -74,7 +61,7 @@ describe("the token of a lock", () => {
   );
 
   test("is good for every provider on the same file, as for the one that gave it out", async () => {
-    const { provider, file } = await open();
+    const { provider, file } = await openStore();
     await using other = await SqliteProvider.open(file, { durability: "process-crash" });
     await create(provider, "a", { workerItems: [act("a", 2)] });
     await provider.enqueueForOrchestrator(raised("a"));
@@ -90,7 +77,7 @@ describe("the token of a lock", () => {
 
   test("may be made of ids that look like the rest of it", async () => {
     let made = 0;
-    const { provider } = await open({ newId: () => `@id:${++made}@:@` });
+    const { provider } = await openStore({ newId: () => `@id:${++made}@:@` });
     await create(provider, "a@1", { workerItems: [act("a@1", 2)] });
     const work = await takeWork(provider);
     await provider.ackWorkItem(work.lockToken, done("a@1", 2));
@@ -113,7 +100,7 @@ describe("the token of a lock", () => {
 describe("a token that nobody gave out", () => {
   /** Somebody holds an instance and an activity meanwhile: made-up tokens must not hit them. */
   async function held(): Promise<{ readonly provider: SqliteProvider; readonly turns: string; readonly work: string }> {
-    const { provider } = await open();
+    const { provider } = await openStore();
     await create(provider, "a", { workerItems: [act("a", 2)] });
     await provider.enqueueForOrchestrator(raised("a"));
     const [locked, work] = [await takeTurn(provider), await takeWork(provider)];
@@ -196,7 +183,7 @@ describe("a token that nobody gave out", () => {
   });
 
   test("does not make a dispatcher's memory one of the last commit", async () => {
-    const { provider } = await open();
+    const { provider } = await openStore();
     await create(provider, "a");
     await provider.enqueueForOrchestrator(raised("a"));
     const { lockToken } = await takeTurn(provider);

@@ -1,34 +1,34 @@
-// providers/postgres/activity-queue.ts — activities queued, claimed, done and given back, and sessions: in batches.
+// providers/postgres/activity-queue.ts — activities queued, claimed and given back, and sessions: in batches.
 //
 //   A1. Fetches with the same tags and timeouts share a claim, whoever their sessions belong to: the oldest work first.
 //   A2. Work that cannot be decoded is set aside for good, counted, and stands in nobody's way: the fetch looks again.
 
 import { messageOf } from "../../errors.js";
 import { decodeWorkItem } from "../../history/codec.js";
-import type { ActivityExecute, OrchestratorItem } from "../../history/work-item.js";
+import type { ActivityExecute } from "../../history/work-item.js";
 import { Batcher, type Outcome } from "../../provider/kit/batcher.js";
 import { Effects } from "../../provider/kit/effects.js";
-import { checkCompletion, checkWorkerItem } from "../../provider/kit/refusals.js";
+import { checkWorkerItem } from "../../provider/kit/refusals.js";
 import { toColumn } from "../../provider/kit/text-column.js";
 import { fetchesToWake } from "../../provider/kit/worker-wake.js";
 import type { AbandonOptions, ExecutionState, FetchWorkOptions, LockedWorkItem } from "../../provider/provider.js";
 import { isAnswered } from "./driver-errors.js";
-import { type Abandoning, abandonRows, outcomes, type Renewing, renewRows } from "./lock-calls.js";
+import { type Abandoning, abandonRows, outcomes, type Renewing, renewRows, rowOf } from "./lock-calls.js";
+import { activityLock, newSecret, tokenOf } from "./lock-token.js";
 import { type Claimed, groupedBy, type Look, lookUntilSure } from "./look.js";
 import type { Store } from "./store.js";
-import { noteMessage } from "./turn-queue.js";
-import { activityRow, messageRow, timeIn, wantedTags } from "./work-rows.js";
+import { activityRow, timeIn, wantedTags } from "./work-rows.js";
 
 const enqueueActivities = `SELECT {schema}.enqueue_activities($1, $2)`;
-const claimActivities = `SELECT * FROM {schema}.fetch_activities($1, $2, $3, $4, $5, $6, $7)`;
-const setActivityAside = `SELECT {schema}.set_activity_aside($1)`;
-const ackActivities = `SELECT * FROM {schema}.ack_activities($1, $2, $3)`;
+const claimActivities = `SELECT * FROM {schema}.fetch_activities($1, $2, $3, $4, $5, $6, $7, $8)`;
+const setActivityAside = `SELECT {schema}.set_activity_aside($1, $2)`;
 const abandonActivities = `SELECT * FROM {schema}.abandon_activities($1)`;
 const renewActivities = `SELECT * FROM {schema}.renew_activities($1, $2)`;
 const renewSessions = `SELECT * FROM {schema}.renew_sessions($1, $2, $3, $4)`;
 const removeSessions = `SELECT * FROM {schema}.remove_sessions($1)`;
 
-interface Part {
+/** A row of what `fetch_activities` answers. */
+export interface ActivityPart {
   readonly part: "work" | "next" | "passed";
   readonly turn: number;
   readonly id: number;
@@ -37,19 +37,16 @@ interface Part {
   readonly is_over: boolean;
 }
 
-interface Acking {
-  readonly lockToken: string;
-  readonly completion: OrchestratorItem | null;
-}
-
 /** What one statement has claimed. */
 interface Claim {
   /** By the place of the fetch. */
   readonly works: ReadonlyMap<number, LockedWorkItem>;
-  /** Tokens of what cannot be decoded. */
-  readonly aside: readonly string[];
+  /** Locks of what cannot be decoded. */
+  readonly aside: readonly { readonly id: number; readonly secret: string }[];
   readonly nextAt: number | null;
   readonly isPassed: boolean;
+  /** For whomever. */
+  readonly isEmpty: boolean;
 }
 
 type WorkLook = Claimed<LockedWorkItem>;
@@ -59,40 +56,23 @@ const EVERYBODY = Number.POSITIVE_INFINITY;
 
 /** While the disk syncs one batch, the next can be executed. */
 const IN_FLIGHT = 2;
-const MOST_BYTES = 4_000_000;
 
 export class ActivityQueue {
   readonly #store: Store;
   readonly #sending: Batcher<ActivityExecute, void>;
   readonly #looking: Batcher<FetchWorkOptions, WorkLook>;
   readonly #waiting: Batcher<FetchWorkOptions, WorkLook>;
-  readonly #acking: Batcher<Acking, void>;
-  readonly #abandoning: Batcher<Abandoning, void>;
-  readonly #renewing: Batcher<Renewing, ExecutionState>;
+  readonly #abandoning: Batcher<Abandoning<number>, void>;
+  readonly #renewing: Batcher<Renewing<number>, ExecutionState>;
 
   constructor(store: Store) {
     this.#store = store;
     this.#sending = new Batcher({ runsSingly: isAnswered, run: (calls) => this.#send(calls) });
     this.#looking = new Batcher({ runsSingly: isAnswered, run: (calls) => this.#fetch(calls, false) });
     this.#waiting = new Batcher({ runsSingly: isAnswered, run: (calls) => this.#fetch(calls, true) });
-    const byToken = { maxInFlight: IN_FLIGHT, keyOf: (call: { readonly lockToken: string }) => call.lockToken };
-    this.#acking = new Batcher<Acking, void>({
-      runsSingly: isAnswered,
-      run: (calls) => this.#ack(calls),
-      ...byToken,
-      maxBytes: MOST_BYTES,
-      sizeOf: ({ completion }) => (completion?.type === "ActivityCompleted" ? completion.result.length : 1_000),
-    });
-    this.#abandoning = new Batcher<Abandoning, void>({
-      runsSingly: isAnswered,
-      run: (calls) => this.#abandon(calls),
-      ...byToken,
-    });
-    this.#renewing = new Batcher<Renewing, ExecutionState>({
-      runsSingly: isAnswered,
-      run: (calls) => this.#renew(calls),
-      ...byToken,
-    });
+    const byRow = { runsSingly: isAnswered, maxInFlight: IN_FLIGHT, keyOf: rowOf };
+    this.#abandoning = new Batcher<Abandoning<number>, void>({ ...byRow, run: (calls) => this.#abandon(calls) });
+    this.#renewing = new Batcher<Renewing<number>, ExecutionState>({ ...byRow, run: (calls) => this.#renew(calls) });
   }
 
   async enqueue(item: ActivityExecute): Promise<void> {
@@ -106,17 +86,12 @@ export class ActivityQueue {
     });
   }
 
-  async ack(lockToken: string, completion: OrchestratorItem | null): Promise<void> {
-    if (completion !== null) checkCompletion("ackWorkItem", completion);
-    return this.#acking.submit({ lockToken, completion });
-  }
-
   abandon(lockToken: string, options: AbandonOptions): Promise<void> {
-    return this.#abandoning.submit({ lockToken, options });
+    return this.#abandoning.submit({ lockToken, lock: activityLock(lockToken), options });
   }
 
   renew(lockToken: string, extendForMs: number): Promise<ExecutionState> {
-    return this.#renewing.submit({ lockToken, extendForMs });
+    return this.#renewing.submit({ lockToken, lock: activityLock(lockToken), extendForMs });
   }
 
   async renewSessions(ownerIds: readonly string[], extendForMs: number, idleTimeoutMs: number): Promise<number> {
@@ -140,7 +115,7 @@ export class ActivityQueue {
   /** Resolves when nothing is pending. */
   async idle(): Promise<void> {
     const fetching = [this.#looking, this.#waiting];
-    const batchers = [this.#sending, ...fetching, this.#acking, this.#abandoning, this.#renewing];
+    const batchers = [this.#sending, ...fetching, this.#abandoning, this.#renewing];
     await Promise.all(batchers.map((batcher) => batcher.idle()));
   }
 
@@ -167,22 +142,28 @@ export class ActivityQueue {
   /** A1. What was locked before something failed is handed out all the same. */
   async #fetchGroup(calls: readonly FetchWorkOptions[], isWaiting: boolean): Promise<readonly Outcome<WorkLook>[]> {
     let works: Claim["works"] = new Map();
+    let rest = { nextAt: null as number | null, isEmpty: false };
     let empty: Outcome<WorkLook>;
     try {
       const claim = await this.#claim(calls, isWaiting);
       works = claim.works;
-      for (const lockToken of claim.aside) {
-        await this.#store.query("fetchWorkItem", setActivityAside, [lockToken]); // A2
-      }
-      const { nextAt, isPassed, aside } = claim;
-      empty = { value: { found: null, nextAt, isPassed, isAside: aside.length > 0 } };
+      await this.setAside(claim);
+      const { nextAt, isPassed, isEmpty, aside } = claim;
+      rest = { nextAt, isEmpty };
+      empty = { value: { found: null, isPassed, isAside: aside.length > 0, ...rest } };
     } catch (error) {
       empty = { error };
     }
     return calls.map((_, index) => {
       const found = works.get(index);
-      return found === undefined ? empty : { value: { found, nextAt: null, isPassed: false, isAside: false } };
+      if (found === undefined) return empty;
+      return { value: { found, isPassed: false, isAside: false, ...rest } };
     });
+  }
+
+  /** A2 */
+  async setAside({ aside }: Pick<Claim, "aside">): Promise<void> {
+    for (const { id, secret } of aside) await this.#store.query("fetchWorkItem", setActivityAside, [id, secret]);
   }
 
   async #claim(calls: readonly FetchWorkOptions[], isWaiting: boolean): Promise<Claim> {
@@ -190,61 +171,45 @@ export class ActivityQueue {
     const now = this.#store.clock.now();
     const lockedUntil = timeIn(now, lockTimeoutMs);
     const sessionUntil = session === undefined ? null : timeIn(now, session.lockTimeoutMs);
-    const tokens = calls.map(() => this.#store.newId());
-    const parts = await this.#store.query<Part>("fetchWorkItem", claimActivities, [
+    const secrets = calls.map(() => newSecret(this.#store.newId));
+    const parts = await this.#store.query<ActivityPart>("fetchWorkItem", claimActivities, [
       now,
       lockedUntil,
-      tokens,
+      secrets,
       wantedTags(tagFilter),
       calls.map((call) => (call.session === undefined ? null : toColumn(call.session.ownerId))),
       sessionUntil,
+      this.#store.looksBack("activities", now),
       isWaiting,
     ]);
+    return this.claimOf(parts, secrets, Math.min(lockedUntil, sessionUntil ?? lockedUntil));
+  }
+
+  /** What `fetch_activities` has answered to whoever called it with these secrets. `endsAt`: when the first lock does. */
+  claimOf(parts: readonly ActivityPart[], secrets: readonly string[], endsAt: number): Claim {
     const effects = new Effects();
     const works = new Map<number, LockedWorkItem>();
-    const aside: string[] = [];
+    const aside: { readonly id: number; readonly secret: string }[] = [];
     for (const { id, turn, a, n, is_over } of parts.filter(({ part }) => part === "work")) {
-      const lockToken = tokens[turn - 1] as string;
+      const secret = secrets[turn - 1] as string;
       const item = decodeActivity(a);
       if (item instanceof Error) {
         effects.warnings.push(`Activity row ${id} cannot be decoded and is set aside: ${messageOf(item)}`);
-        aside.push(lockToken);
+        aside.push({ id, secret });
       } else {
-        const work = { item, lockToken, attemptCount: n ?? 1, executionState: stateOf(is_over) };
-        works.set(turn - 1, work);
+        const state = stateOf(is_over);
+        works.set(turn - 1, { item, lockToken: tokenOf(secret, id), attemptCount: n ?? 1, executionState: state });
       }
     }
-    if (works.size > 0) {
-      effects.activityAt(lockedUntil);
-      if (sessionUntil !== null) effects.activityAt(sessionUntil);
-    }
+    if (works.size > 0) effects.activityAt(endsAt);
     this.#store.announce(effects, "here");
-    const nextAt = parts.find(({ part }) => part === "next")?.n ?? null;
-    return { works, aside, nextAt, isPassed: parts.some(({ part }) => part === "passed") };
+    const next = parts.find(({ part }) => part === "next");
+    const isPassed = parts.some(({ part }) => part === "passed");
+    const isEmpty = !isPassed && aside.length === 0 && (next?.is_over ?? false);
+    return { works, aside, nextAt: next?.n ?? null, isPassed, isEmpty };
   }
 
-  async #ack(calls: readonly Acking[]): Promise<readonly Outcome<void>[]> {
-    const operation = "ackWorkItem";
-    const now = this.#store.clock.now();
-    const acks = calls.map(({ lockToken }, call) => ({ call, token: lockToken }));
-    const messages = calls.flatMap(({ completion }, call) =>
-      completion === null ? [] : [{ call, ...messageRow(completion, now) }],
-    );
-    const done = await this.#store.write<{ readonly call: number }>(operation, ackActivities, [
-      now,
-      JSON.stringify(acks),
-      JSON.stringify(messages),
-    ]);
-    const effects = new Effects();
-    for (const { call } of done) {
-      const completion = calls[call]?.completion ?? null;
-      if (completion !== null) noteMessage(effects, completion, now, now);
-    }
-    this.#store.announce(effects, "everywhere");
-    return outcomes(operation, calls, new Map(done.map(({ call }) => [call, undefined])));
-  }
-
-  async #abandon(calls: readonly Abandoning[]): Promise<readonly Outcome<void>[]> {
+  async #abandon(calls: readonly Abandoning<number>[]): Promise<readonly Outcome<void>[]> {
     const now = this.#store.clock.now();
     const rows = abandonRows(calls, now);
     const abandoned = await this.#store.write<{ readonly call: number }>("abandonWorkItem", abandonActivities, [
@@ -260,7 +225,7 @@ export class ActivityQueue {
     return calls.map(() => ({ value: undefined }));
   }
 
-  async #renew(calls: readonly Renewing[]): Promise<readonly Outcome<ExecutionState>[]> {
+  async #renew(calls: readonly Renewing<number>[]): Promise<readonly Outcome<ExecutionState>[]> {
     const operation = "renewWorkItemLock";
     const now = this.#store.clock.now();
     const rows = renewRows(calls, now);
@@ -280,6 +245,13 @@ function stateOf(isOver: boolean): ExecutionState {
 /** Who shares a claim (A1). */
 function wishOf({ lockTimeoutMs, tagFilter, session }: FetchWorkOptions): object {
   return [lockTimeoutMs, tagFilter ?? null, session?.lockTimeoutMs ?? null];
+}
+
+/** The same, of two; those of one runtime are the same object but for their owners. */
+export function wantsSame(one: FetchWorkOptions, other: FetchWorkOptions): boolean {
+  if (one.lockTimeoutMs !== other.lockTimeoutMs || one.session?.lockTimeoutMs !== other.session?.lockTimeoutMs)
+    return false;
+  return one.tagFilter === other.tagFilter || JSON.stringify(wishOf(one)) === JSON.stringify(wishOf(other));
 }
 
 function decodeActivity(text: string): ActivityExecute | Error {

@@ -13,6 +13,8 @@ import { isLockTimeout } from "./driver-errors.js";
 export interface Look<T> {
   readonly found: T | null;
   readonly nextAt: number | null;
+  /** Nothing was there for anybody who wants the same. */
+  readonly isEmpty: boolean;
 }
 
 /** One claim's answer to one fetch. */
@@ -42,7 +44,7 @@ export async function lookUntilSure<T>(
     isWaiting = claimed !== null && isPassed; // L1
     if (isPassed) looks += 1; // L3
   }
-  return { found: null, nextAt: clock.now() + LOOK_AGAIN_MS };
+  return { found: null, nextAt: clock.now() + LOOK_AGAIN_MS, isEmpty: false };
 }
 
 /** The places of fetches that want the same, and so can share a claim. */

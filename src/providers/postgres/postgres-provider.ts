@@ -1,12 +1,15 @@
 // providers/postgres/postgres-provider.ts — the contract on PostgreSQL, for fleets of processes that share a schema.
 //
-// Every method is one call of a function in the schema. Messages, turns, activities and statuses that are pending at one moment
-// are one call for all of them, and so are fetches that want the same. Here is what surrounds them: waiting for work, and telling those who wait. Why the rules of the contract hold:
+// Every method is one call of a function in the schema. What is pending at one moment is one call for all of its kind: turns that
+// are committed; messages that are sent, with activities that are done; fetches that want the same; statuses. Those who wait
+// for work are given it by the calls that make it. Here is what surrounds them: waiting, and telling those who wait. Why the
+// rules of the contract hold:
 //
 //   P1. A function is one statement, and so one transaction.
 //   P2. The time is handed in by the application, read once for each batch.
 //   P3. Whoever claims, sends to, commits or deletes an instance holds the lock of its row in the schedule.
-//   P4. A claim passes over rows that others have locked, and then looks again at those that were passed over.
+//   P4. A claim passes over rows that others have locked, and then looks again at those that were passed over. A fetch that has
+//       not looked, because others just had, does so before it answers that there is nothing.
 //   P5. The attempt is counted by the statement that takes the row.
 //   P8. Events and work items are stored as the text of the shared codec.
 
@@ -18,7 +21,6 @@ import { Batcher } from "../../provider/kit/batcher.js";
 import { completeAdmin } from "../../provider/kit/complete-admin.js";
 import { Effects } from "../../provider/kit/effects.js";
 import { InstanceWatchers } from "../../provider/kit/instance-watchers.js";
-import { WorkSignal } from "../../provider/kit/work-signal.js";
 import { workerGroup } from "../../provider/kit/worker-wake.js";
 import type {
   AbandonOptions,
@@ -36,17 +38,21 @@ import type {
   TurnCommit,
   WakeSource,
 } from "../../provider/provider.js";
+import { ActivityHandOff } from "./activity-hand-off.js";
 import { ActivityQueue } from "./activity-queue.js";
 import { warnOfClockSkew } from "./clock-skew.js";
 import { Connections } from "./connections.js";
+import { Deliveries } from "./deliveries.js";
 import type { Look } from "./look.js";
 import { adminStore, type DeletionEffects } from "./management.js";
 import { migrate } from "./migrate.js";
 import { type PostgresConnection, type PostgresOptions, type PostgresSettings, resolveOptions } from "./options.js";
+import { QueueSignal } from "./queue-signal.js";
 import { Reading } from "./reading.js";
 import { withinTime } from "./session.js";
 import { type Audience, Store } from "./store.js";
 import { TurnFetch } from "./turn-fetch.js";
+import { TurnHandOff } from "./turn-hand-off.js";
 import { TurnQueue } from "./turn-queue.js";
 import { type News, WakeUps } from "./wake-ups.js";
 
@@ -54,10 +60,10 @@ import { type News, WakeUps } from "./wake-ups.js";
 const LONGEST_DRAIN_MS = 3_000;
 
 /** A fetch that may wait. */
-interface Search<T> {
-  readonly signal: WorkSignal<T>;
+interface Search<T, Want extends { readonly pollTimeoutMs?: number; readonly signal?: AbortSignal }> {
+  readonly signal: QueueSignal<T, Want>;
   readonly group: string;
-  readonly options: { readonly pollTimeoutMs?: number; readonly signal?: AbortSignal };
+  readonly options: Want;
   readonly look: () => Promise<Look<T>>;
 }
 
@@ -76,15 +82,17 @@ export class PostgresProvider implements Provider {
 
   readonly #connections: Connections;
   readonly #settings: PostgresSettings;
-  readonly #messages: WorkSignal<LockedOrchestrationItem>;
-  readonly #activities: WorkSignal<LockedWorkItem>;
+  readonly #messages: QueueSignal<LockedOrchestrationItem, FetchOrchestrationOptions>;
+  readonly #activities: QueueSignal<LockedWorkItem, FetchWorkOptions>;
   readonly #watchers = new InstanceWatchers();
   readonly #wakeUps: WakeUps;
   readonly #turnFetch: TurnFetch;
   readonly #turnQueue: TurnQueue;
   readonly #activityQueue: ActivityQueue;
+  readonly #deliveries: Deliveries;
   readonly #reading: Reading;
   readonly #statuses: Batcher<string, InstanceStatus | null>;
+  #isClosed = false;
 
   private constructor(connections: Connections, settings: PostgresSettings) {
     if (!(connections instanceof Connections)) {
@@ -93,13 +101,14 @@ export class PostgresProvider implements Provider {
     const { clock, newId, quotedSchema: schema } = settings;
     this.#connections = connections;
     this.#settings = settings;
-    this.#messages = new WorkSignal(clock);
-    this.#activities = new WorkSignal(clock);
+    this.#messages = new QueueSignal(clock);
+    this.#activities = new QueueSignal(clock);
     this.#wakeUps = new WakeUps({ settings, connections, onNews: (news) => this.#hear(news) });
     const store = new Store(connections, settings, newId(), (effects, audience) => this.#announce(effects, audience));
-    this.#turnQueue = new TurnQueue(store);
-    this.#turnFetch = new TurnFetch(store, (lockToken) => this.#turnQueue.abandon(lockToken, { ignoreAttempt: true }));
     this.#activityQueue = new ActivityQueue(store);
+    this.#turnQueue = new TurnQueue(store, new ActivityHandOff(store, this.#activities, this.#activityQueue));
+    this.#turnFetch = new TurnFetch(store, (lockToken) => this.#turnQueue.abandon(lockToken, { ignoreAttempt: true }));
+    this.#deliveries = new Deliveries(store, new TurnHandOff(store, this.#messages, this.#turnFetch));
     this.#reading = new Reading(connections, schema);
     this.#statuses = new Batcher({
       run: async (ids) => (await this.#reading.statusesOf(ids)).map((value) => ({ value })),
@@ -143,6 +152,7 @@ export class PostgresProvider implements Provider {
 
   /** Ends all waits: pending fetches resolve to null. Later calls reject. Closing twice does nothing. */
   async close(): Promise<void> {
+    this.#isClosed = true;
     this.#messages.close();
     this.#activities.close();
     await this.#drained();
@@ -157,7 +167,7 @@ export class PostgresProvider implements Provider {
   // Orchestrator queue
 
   enqueueForOrchestrator(item: OrchestratorItem, options: EnqueueOptions = {}): Promise<EnqueueOutcome> {
-    return this.#turnQueue.enqueue(item, options);
+    return this.#deliveries.send(item, options);
   }
 
   async fetchOrchestrationItem(options: FetchOrchestrationOptions): Promise<LockedOrchestrationItem | null> {
@@ -199,7 +209,7 @@ export class PostgresProvider implements Provider {
   }
 
   ackWorkItem(lockToken: string, completion: OrchestratorItem | null): Promise<void> {
-    return this.#activityQueue.ack(lockToken, completion);
+    return this.#deliveries.complete(lockToken, completion);
   }
 
   abandonWorkItem(lockToken: string, options: AbandonOptions = {}): Promise<void> {
@@ -262,30 +272,56 @@ export class PostgresProvider implements Provider {
 
   /** What was asked for is done, unless the server does not answer. */
   async #drained(): Promise<void> {
-    const idle = [this.#turnFetch.idle(), this.#turnQueue.idle(), this.#activityQueue.idle(), this.#statuses.idle()];
+    const parts = [this.#turnFetch, this.#turnQueue, this.#activityQueue, this.#deliveries, this.#statuses];
+    const idle = parts.map((part) => part.idle());
     await withinTime(Promise.all(idle), LONGEST_DRAIN_MS).catch(() => {});
   }
 
-  async #search<T>({ signal, group, options, look }: Search<T>): Promise<T | null> {
+  async #search<T, Want extends { readonly pollTimeoutMs?: number; readonly signal?: AbortSignal }>({
+    signal,
+    group,
+    options,
+    look,
+  }: Search<T, Want>): Promise<T | null> {
     const { pollTimeoutMs = 0 } = options;
     if (options.signal?.aborted) return null;
     if (pollTimeoutMs <= 0) return (await look()).found;
 
+    const { clock } = this.#settings;
     const leave = this.#wakeUps.enter();
     let nextAt: number | null = null;
-    const attempt = async (): Promise<T | null> => {
-      const looked = await look();
-      nextAt = looked.nextAt;
-      return looked.found;
+    let hasLooked = false;
+    let newsSeen: number | null = null;
+    const lookOnce = async (): Promise<T | null> => {
+      hasLooked = true;
+      const { news } = signal;
+      const lookedAt = clock.now();
+      let isEmpty = false;
+      try {
+        const looked = await look();
+        ({ nextAt, isEmpty } = looked);
+        return looked.found;
+      } finally {
+        signal.looked(group, { news, lookedAt, isEmpty, nextAt });
+      }
+    };
+    const attempt = (): Promise<T | null> | null => {
+      const arrival = signal.come(group, clock.now(), newsSeen !== null && newsSeen !== signal.news);
+      newsSeen = signal.news;
+      if (arrival.kind === "looks") return lookOnce();
+      nextAt = arrival.nextAt;
+      return null;
     };
     try {
-      return await signal.longPoll({
+      const found = await signal.longPoll({
         group,
         pollTimeoutMs,
         attempt,
         nextDueAt: () => nextAt,
+        want: options,
         ...(options.signal === undefined ? {} : { signal: options.signal }),
       });
+      return found ?? (hasLooked || options.signal?.aborted || this.#isClosed ? null : (await look()).found); // P4
     } finally {
       leave();
     }
@@ -313,7 +349,7 @@ export class PostgresProvider implements Provider {
     if (audience === "here") return;
     const messages = effects.readyMessages > 0;
     const activities = effects.readyActivities > 0;
-    const instances = [...effects.changedInstances.keys()];
+    const instances = [...effects.changedInstances].flatMap(([id, change]) => (change === "state" ? [id] : []));
     const isNews = messages || activities || nextMessageAt !== null || nextActivityAt !== null || instances.length > 0;
     if (isNews) this.#wakeUps.tell({ messages, activities, nextMessageAt, nextActivityAt, instances });
   }

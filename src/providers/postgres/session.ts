@@ -11,8 +11,8 @@ import type { ProviderError } from "../../errors.js";
 import type { PgClient, PgResult } from "./driver.js";
 import { isFatal, NoAnswerError } from "./driver-errors.js";
 
-/** What we bind. Null characters in texts are refused by the server. */
-export type SqlValue = string | number | boolean | null | readonly (string | null)[] | readonly number[];
+/** What we bind; a buffer is a parameter in binary form. Null characters in texts are refused by the server. */
+export type SqlValue = string | number | boolean | null | readonly (string | null)[] | readonly number[] | Uint8Array;
 
 export interface SessionOptions {
   /** How long to wait for an answer. 0: as long as it takes. */

@@ -10,6 +10,9 @@ import type { PostgresSettings } from "./options.js";
 /** Who hears of what was committed: those who wait in this process, or those in other processes too. */
 export type Audience = "here" | "everywhere";
 
+/** What is in the index of locks until the next vacuum has to be passed over: not every time. */
+const LOOK_BACK_MS = 250;
+
 export class Store {
   readonly clock: Clock;
   readonly newId: () => string;
@@ -19,6 +22,7 @@ export class Store {
   readonly #connections: Connections;
   readonly #quotedSchema: string;
   readonly #statements = new Map<string, string>();
+  readonly #lookedBackAt = { messages: Number.NaN, activities: Number.NaN };
 
   constructor(
     connections: Connections,
@@ -32,6 +36,14 @@ export class Store {
     this.newId = settings.newId;
     this.id = id;
     this.announce = announce;
+  }
+
+  /** Whether it is time to look for locks that are over, though there may be enough to do without them. */
+  looksBack(queue: "messages" | "activities", now: number): boolean {
+    const sinceMs = now - this.#lookedBackAt[queue];
+    if (sinceMs >= 0 && sinceMs < LOOK_BACK_MS) return false;
+    this.#lookedBackAt[queue] = now;
+    return true;
   }
 
   /** One statement, in a transaction of its own. `{schema}` stands for the schema. */

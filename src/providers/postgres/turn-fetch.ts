@@ -17,25 +17,29 @@ import { Effects } from "../../provider/kit/effects.js";
 import { identityInEvent, identityInStart, type StartIdentity } from "../../provider/kit/start-identity.js";
 import { fromColumn, fromNullableColumn } from "../../provider/kit/text-column.js";
 import type {
+  CapabilityFilter,
   FetchOrchestrationOptions,
   KvEntry,
   LockedOrchestrationItem,
   OrchestrationItem,
+  SemVer,
   SemVerRange,
 } from "../../provider/provider.js";
+import { isSecretOf, newSecret, tokenOf } from "./lock-token.js";
 import { type Claimed, groupedBy, type Look, lookUntilSure } from "./look.js";
 import type { Store } from "./store.js";
 import { timeIn } from "./work-rows.js";
 
 const OPERATION = "fetchOrchestrationItem";
 
-const claimTurns = `SELECT * FROM {schema}.fetch_turns($1, $2, $3, $4, $5, $6, $7)`;
+const claimTurns = `SELECT * FROM {schema}.fetch_turns($1, $2, $3, $4, $5, $6, $7, $8)`;
 const loadInstance = `SELECT * FROM {schema}.load_instance($1, $2)`;
-const setTurnAside = `SELECT * FROM {schema}.set_turn_aside($1, $2)`;
+const setTurnAside = `SELECT * FROM {schema}.set_turn_aside($1, $2, $3)`;
 
 type TurnLook = Claimed<LockedOrchestrationItem>;
 
-interface Part {
+/** A row of what `describe_turns` and `fetch_turns` answer. */
+export interface TurnPart {
   readonly part: "cold" | "warm" | "message" | "event" | "value" | "dropped" | "next" | "passed";
   readonly turn: number;
   readonly id: number;
@@ -48,18 +52,20 @@ interface Part {
 }
 
 /** A claimed instance, as its parts come in. */
-interface Turn {
-  readonly head: Part;
-  readonly lockToken: string;
-  readonly messages: Part[];
-  events: Part[];
-  values: Part[];
+export interface ClaimedTurn {
+  head: TurnPart;
+  readonly secret: string;
+  readonly messages: Pick<TurnPart, "id" | "a">[];
+  events: TurnPart[];
+  values: TurnPart[];
 }
 
 interface Claim {
-  readonly turns: readonly Turn[];
+  readonly turns: readonly ClaimedTurn[];
   readonly nextAt: number | null;
   readonly isPassed: boolean;
+  /** Nothing more is ready. */
+  readonly isLast: boolean;
 }
 
 /** Fetches of one kind. */
@@ -115,28 +121,31 @@ export class TurnFetch {
     isWaiting: boolean,
   ): Promise<readonly Outcome<TurnLook>[]> {
     const found: LockedOrchestrationItem[] = [];
+    let rest = { nextAt: null as number | null, isEmpty: false };
     let empty: Outcome<TurnLook>;
     try {
-      const { turns, nextAt, isPassed } = await this.#claim(
+      const { turns, nextAt, isPassed, isLast } = await this.#claim(
         wishOf(calls[0] as FetchOrchestrationOptions),
         calls.length,
         isWaiting,
       );
       await this.#handOut(turns, calls, found);
-      empty = { value: { found: null, nextAt, isPassed, isAside: found.length < turns.length } };
+      const isAside = found.length < turns.length;
+      rest = { nextAt, isEmpty: isLast && !isAside };
+      empty = { value: { found: null, isPassed, isAside, ...rest } };
     } catch (error) {
       empty = { error };
     }
     return calls.map((_, index) => {
       const locked = found[index];
       if (locked === undefined) return empty;
-      return { value: { found: locked, nextAt: null, isPassed: false, isAside: false } };
+      return { value: { found: locked, isPassed: false, isAside: false, ...rest } };
     });
   }
 
   /** One after the other; what was set aside is left out. F6 */
   async #handOut(
-    turns: readonly Turn[],
+    turns: readonly ClaimedTurn[],
     calls: readonly FetchOrchestrationOptions[],
     found: LockedOrchestrationItem[],
   ): Promise<void> {
@@ -145,28 +154,43 @@ export class TurnFetch {
         const locked = await this.#locked(turn, calls[found.length] as FetchOrchestrationOptions);
         if (locked !== null) found.push(locked);
       } catch (error) {
-        await Promise.all(turns.slice(place).map(({ lockToken }) => this.#giveBack(lockToken).catch(() => {})));
+        await Promise.all(
+          turns.slice(place).map((rest) => this.#giveBack(tokenOf(rest.secret, rest.head.a)).catch(() => {})),
+        );
         throw error;
       }
     }
+  }
+
+  /** For one who waited, and was given this. Null: it was set aside, or given back (F6). */
+  async open(turn: ClaimedTurn, options: FetchOrchestrationOptions): Promise<LockedOrchestrationItem | null> {
+    const found: LockedOrchestrationItem[] = [];
+    await this.#handOut([turn], [options], found).catch(() => {});
+    return found[0] ?? null;
   }
 
   async #claim({ lockTimeoutMs, range, isWarm }: Wish, count: number, isWaiting: boolean): Promise<Claim> {
     const { clock, newId, id } = this.#store;
     const now = clock.now();
     const lockedUntil = timeIn(now, lockTimeoutMs);
-    const tokens = Array.from({ length: count }, () => newId());
+    const secrets = Array.from({ length: count }, () => newSecret(newId));
     const { min, max } = range;
-    const parts = await this.#store.query<Part>(OPERATION, claimTurns, [
+    const parts = await this.#store.query<TurnPart>(OPERATION, claimTurns, [
       now,
       lockedUntil,
-      tokens,
+      secrets,
       isWarm ? id : null,
-      [min.major, min.minor, min.patch],
-      [max.major, max.minor, max.patch],
+      versionColumns(min),
+      versionColumns(max),
+      this.#store.looksBack("messages", now),
       isWaiting,
     ]);
-    const claim = gather(parts, tokens);
+    return this.claimOf(parts, secrets, lockedUntil);
+  }
+
+  /** What `fetch_turns` has answered to whoever called it with these secrets. */
+  claimOf(parts: readonly TurnPart[], secrets: readonly string[], lockedUntil: number): Claim {
+    const claim = gather(parts, secrets);
     const effects = new Effects();
     if (claim.turns.length > 0) effects.messageAt(lockedUntil);
     for (const part of parts) if (part.part === "dropped") effects.warnings.push(droppedMessages(part.a, part.n ?? 0));
@@ -174,23 +198,31 @@ export class TurnFetch {
     return claim;
   }
 
-  /** Null: it was set aside. */
-  async #locked(claimed: Turn, { warm }: FetchOrchestrationOptions): Promise<LockedOrchestrationItem | null> {
-    const { head, lockToken } = claimed;
+  /** What needs no statement more. Null: it does. */
+  openAtOnce(claimed: ClaimedTurn, { warm }: FetchOrchestrationOptions): LockedOrchestrationItem | null {
+    const { head, secret } = claimed;
     const instance = fromColumn(head.a);
+    const warmAsOf = warmAsOfIn(head, warm?.get(instance));
+    if (warmAsOf === null && head.part === "warm") return null;
     const messages = this.#decodeMessages(claimed.messages);
     const identity = identityOf(head, messages);
-    if (identity === null) {
-      await this.#setAside(lockToken);
-      return null;
-    }
-    const warmAsOf = head.d !== null && warm?.get(instance) === head.d ? head.d : null;
-    if (warmAsOf === null && head.part === "warm") await this.#load(claimed);
+    if (identity === null) return null;
     const item = describe(instance, identity, messages, warmAsOf, claimed);
-    return { item, lockToken, attemptCount: head.n ?? 1 };
+    return { item, lockToken: tokenOf(secret, head.a), attemptCount: head.n ?? 1 };
   }
 
-  #decodeMessages(rows: readonly Part[]): readonly OrchestratorItem[] {
+  /** Null: it was set aside. */
+  async #locked(claimed: ClaimedTurn, options: FetchOrchestrationOptions): Promise<LockedOrchestrationItem | null> {
+    const { head } = claimed;
+    if (head.part === "warm" && warmAsOfIn(head, options.warm?.get(fromColumn(head.a))) === null) {
+      await this.#load(claimed);
+    }
+    const locked = this.openAtOnce(claimed, options);
+    if (locked === null) await this.#setAside(claimed);
+    return locked;
+  }
+
+  #decodeMessages(rows: ClaimedTurn["messages"]): readonly OrchestratorItem[] {
     const effects = new Effects();
     const messages: OrchestratorItem[] = [];
     for (const { id, a } of rows) {
@@ -207,13 +239,14 @@ export class TurnFetch {
   }
 
   /** F3 */
-  async #setAside(lockToken: string): Promise<void> {
-    await this.#store.query(OPERATION, setTurnAside, [this.#store.clock.now(), lockToken]);
+  async #setAside({ head, secret }: ClaimedTurn): Promise<void> {
+    await this.#store.query(OPERATION, setTurnAside, [this.#store.clock.now(), head.a, secret]);
   }
 
   /** F4 */
-  async #load(claimed: Turn): Promise<void> {
-    const parts = await this.#store.query<Part>(OPERATION, loadInstance, [claimed.head.a, claimed.head.id]);
+  async #load(claimed: ClaimedTurn): Promise<void> {
+    const parts = await this.#store.query<TurnPart>(OPERATION, loadInstance, [claimed.head.a, claimed.head.id]);
+    claimed.head = { ...claimed.head, part: "cold" };
     claimed.events = parts.filter(({ part }) => part === "event");
     claimed.values = parts.filter(({ part }) => part === "value");
   }
@@ -224,21 +257,30 @@ function droppedMessages(instance: string, count: number): string {
 }
 
 function wishOf({ lockTimeoutMs, capability, warm }: FetchOrchestrationOptions): Wish {
-  const range = capability?.supportedVersions[0] ?? ALL_VERSIONS;
-  return { lockTimeoutMs, range, isWarm: warm !== undefined && warm.size > 0 };
+  return { lockTimeoutMs, range: versionsOf(capability), isWarm: warm !== undefined && warm.size > 0 };
 }
 
-function gather(parts: readonly Part[], tokens: readonly string[]): Claim {
-  const turns: Turn[] = [];
+/** Which versions a fetch can replay. */
+export function versionsOf(capability: CapabilityFilter | undefined): SemVerRange {
+  return capability?.supportedVersions[0] ?? ALL_VERSIONS;
+}
+
+export function versionColumns({ major, minor, patch }: SemVer): readonly number[] {
+  return [major, minor, patch];
+}
+
+function gather(parts: readonly TurnPart[], secrets: readonly string[]): Claim {
+  const turns: ClaimedTurn[] = [];
   let nextAt: number | null = null;
   let isPassed = false;
+  let isLast = false;
   for (const part of parts) {
     const turn = turns[part.turn - 1];
     switch (part.part) {
       case "cold":
       case "warm": {
-        const lockToken = tokens[part.turn - 1] as string;
-        turns.push({ head: part, lockToken, messages: [], events: [], values: [] });
+        const secret = secrets[part.turn - 1] as string;
+        turns.push({ head: part, secret, messages: [], events: [], values: [] });
         break;
       }
       case "message":
@@ -252,6 +294,7 @@ function gather(parts: readonly Part[], tokens: readonly string[]): Claim {
         break;
       case "next":
         nextAt = part.n;
+        isLast = true;
         break;
       case "passed":
         isPassed = true;
@@ -260,10 +303,15 @@ function gather(parts: readonly Part[], tokens: readonly string[]): Claim {
         break;
     }
   }
-  return { turns, nextAt, isPassed };
+  return { turns, nextAt, isPassed, isLast };
 }
 
-function identityOf(head: Part, messages: readonly OrchestratorItem[]): StartIdentity | null {
+/** The token that the caller remembers, if nothing was committed since. */
+function warmAsOfIn({ d: lastCommit }: TurnPart, remembered: string | undefined): string | null {
+  return isSecretOf(lastCommit, remembered) ? (remembered ?? null) : null;
+}
+
+function identityOf(head: TurnPart, messages: readonly OrchestratorItem[]): StartIdentity | null {
   if (head.b !== null) return { name: fromColumn(head.b), version: fromNullableColumn(head.c) ?? "" };
   if (head.e !== null) return identityInEvent(head.e);
   const start = messages.find(isStartLike);
@@ -275,7 +323,7 @@ function describe(
   { name, version }: StartIdentity,
   messages: readonly OrchestratorItem[],
   warmAsOf: string | null,
-  { head, events, values }: Turn,
+  { head, events, values }: ClaimedTurn,
 ): OrchestrationItem {
   const item = { instance, orchestrationName: name, version, executionId: head.id, messages, warmAsOf };
   if (warmAsOf !== null) return { ...item, history: [], historyError: null, kvSnapshot: NO_VALUES };
@@ -288,7 +336,7 @@ function describe(
   }
 }
 
-function snapshot(values: readonly Part[]): ReadonlyMap<string, KvEntry> {
+function snapshot(values: readonly TurnPart[]): ReadonlyMap<string, KvEntry> {
   return new Map(
     values.map(({ a, b, id }) => [fromColumn(a), { value: fromNullableColumn(b) ?? "", lastUpdatedAtMs: id }]),
   );

@@ -1,44 +1,49 @@
-// providers/postgres/turn-queue.ts — messages sent, turns committed, instances given back and kept: each kind in batches.
+// providers/postgres/turn-queue.ts — turns committed, instances given back and kept: each kind in batches.
 //
-//   T1. Messages are stored in the order in which they were sent by this provider.
-//   T2. A call without a live lock is refused alone. An event that is there already takes back its whole batch; the calls
+//   T1. A call without a live lock is refused alone. An event that is there already takes back its whole batch; the calls
 //       are then run one by one, and only that one fails.
+//   T2. Fetches that wait for activities get those that the turns schedule, in the statement that commits them: one write
+//       instead of two, and no look. Where something older is ready for them, they get that.
 
-import { MisuseError, ProviderError } from "../../errors.js";
+import { ProviderError } from "../../errors.js";
 import { encodeEvent } from "../../history/codec.js";
 import type { Event } from "../../history/event.js";
-import type { OrchestratorItem } from "../../history/work-item.js";
-import { isStartLike, targetInstance } from "../../history/work-item.js";
 import { Batcher, type Outcome } from "../../provider/kit/batcher.js";
 import { Effects } from "../../provider/kit/effects.js";
-import { checkEventIds, checkOrchestratorItem, checkWorkerItem, eventTaken } from "../../provider/kit/refusals.js";
+import {
+  checkEventIds,
+  checkOrchestratorItem,
+  checkWorkerItem,
+  eventTaken,
+  lockLost,
+} from "../../provider/kit/refusals.js";
 import { fromColumn, toColumn } from "../../provider/kit/text-column.js";
 import { changeOf } from "../../provider/kit/turn-change.js";
 import { fetchesToWake } from "../../provider/kit/worker-wake.js";
-import type { AbandonOptions, EnqueueOptions, EnqueueOutcome, TurnCommit } from "../../provider/provider.js";
+import type { AbandonOptions, TurnCommit } from "../../provider/provider.js";
+import type { ActivityHandOff } from "./activity-hand-off.js";
+import type { ActivityPart } from "./activity-queue.js";
 import { isAnswered } from "./driver-errors.js";
-import { type Abandoning, abandonRows, outcomes, type Renewing, renewRows } from "./lock-calls.js";
+import { type Abandoning, abandonRows, outcomes, type Renewing, renewRows, rowOf } from "./lock-calls.js";
+import { turnLock } from "./lock-token.js";
 import type { Store } from "./store.js";
-import { type TurnCall, turnRows } from "./turn-rows.js";
-import { messageRow } from "./work-rows.js";
+import { activitiesOf, activityColumns, otherRows, type TurnCall, turnColumns } from "./turn-rows.js";
+import { noteMessage, noteReady } from "./work-rows.js";
 
-const enqueueMessages = `SELECT * FROM {schema}.enqueue_messages($1)`;
-const ackTurns = `SELECT * FROM {schema}.ack_turns($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`;
+const commitTurns = `
+  SELECT * FROM {schema}.commit_turns(
+    $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26,
+    $27, $28, $29, $30, $31, $32, $33, $34, $35, $36
+  )
+`;
 const abandonTurns = `SELECT * FROM {schema}.abandon_turns($1)`;
 const renewTurns = `SELECT * FROM {schema}.renew_turns($1, $2)`;
 const appendEvents = `SELECT * FROM {schema}.append_events($1, $2, $3, $4)`;
 
-interface Sending {
-  readonly item: OrchestratorItem;
-  readonly options: EnqueueOptions;
-}
-
-interface TurnRow {
-  readonly call: number;
-  readonly instance: string;
-  /** When it can be fetched next. Null: when somebody sends to it. */
-  readonly ready_at: number | null;
-}
+/** A row of the answer: of what was claimed, or of what became of the rest. */
+export type CommitPart =
+  | ActivityPart
+  | (Omit<ActivityPart, "part"> & { readonly part: "lost" | "left" | "over" | "given" | "older" });
 
 /** One batch is one statement, however large; more than this is no faster. */
 const MOST_BYTES = 4_000_000;
@@ -47,62 +52,40 @@ const IN_FLIGHT = 2;
 
 export class TurnQueue {
   readonly #store: Store;
-  readonly #sending: Batcher<Sending, EnqueueOutcome>;
-  readonly #acking: Batcher<TurnCall, void>;
-  readonly #abandoning: Batcher<Abandoning, void>;
-  readonly #renewing: Batcher<Renewing, void>;
+  readonly #handOff: ActivityHandOff;
+  readonly #committing: Batcher<TurnCall, void>;
+  readonly #abandoning: Batcher<Abandoning<string>, void>;
+  readonly #renewing: Batcher<Renewing<string>, void>;
 
-  constructor(store: Store) {
+  constructor(store: Store, handOff: ActivityHandOff) {
     this.#store = store;
-    this.#sending = new Batcher({
-      runsSingly: isAnswered,
-      run: (calls) => this.#send(calls),
-      maxInFlight: 1, // T1
-      maxBytes: MOST_BYTES,
-      sizeOf: ({ item }) => textLength(item),
-      keyOf: ({ item }) => (isStartLike(item) ? item.instance : null),
-    });
-    this.#acking = new Batcher({
-      runsSingly: isAnswered,
-      run: (calls) => this.#ack(calls),
-      maxInFlight: IN_FLIGHT,
+    this.#handOff = handOff;
+    const byRow = { runsSingly: isAnswered, maxInFlight: IN_FLIGHT, keyOf: rowOf };
+    this.#committing = new Batcher<TurnCall, void>({
+      ...byRow,
+      run: (calls) => this.#commit(calls),
       maxBytes: MOST_BYTES,
       sizeOf: ({ bytes }) => bytes,
-      keyOf: ({ lockToken }) => lockToken,
     });
-    const byToken = { maxInFlight: IN_FLIGHT, keyOf: (call: { readonly lockToken: string }) => call.lockToken };
-    this.#abandoning = new Batcher<Abandoning, void>({
-      runsSingly: isAnswered,
-      run: (calls) => this.#abandon(calls),
-      ...byToken,
-    });
-    this.#renewing = new Batcher<Renewing, void>({
-      runsSingly: isAnswered,
-      run: (calls) => this.#renew(calls),
-      ...byToken,
-    });
-  }
-
-  async enqueue(item: OrchestratorItem, options: EnqueueOptions): Promise<EnqueueOutcome> {
-    checkOrchestratorItem("enqueueForOrchestrator", item);
-    return this.#sending.submit({ item, options });
+    this.#abandoning = new Batcher<Abandoning<string>, void>({ ...byRow, run: (calls) => this.#abandon(calls) });
+    this.#renewing = new Batcher<Renewing<string>, void>({ ...byRow, run: (calls) => this.#renew(calls) });
   }
 
   async ack(lockToken: string, turn: TurnCommit): Promise<void> {
     checkEventIds("ackOrchestrationItem", turn.events);
     for (const item of turn.workerItems) checkWorkerItem("ackOrchestrationItem", item);
     for (const item of turn.orchestratorItems) checkOrchestratorItem("ackOrchestrationItem", item);
-    const events = turn.events.map((event) => ({ id: event.eventId, type: event.type, data: encodeEvent(event) }));
-    const bytes = events.reduce((sum, { data }) => sum + data.length, 0);
-    return this.#acking.submit({ lockToken, turn, events, bytes });
+    const eventData = turn.events.map(encodeEvent);
+    const bytes = eventData.reduce((sum, data) => sum + data.length, 0);
+    return this.#committing.submit({ lockToken, lock: turnLock(lockToken), turn, eventData, bytes });
   }
 
   abandon(lockToken: string, options: AbandonOptions): Promise<void> {
-    return this.#abandoning.submit({ lockToken, options });
+    return this.#abandoning.submit({ lockToken, lock: turnLock(lockToken), options });
   }
 
   renew(lockToken: string, extendForMs: number): Promise<void> {
-    return this.#renewing.submit({ lockToken, extendForMs });
+    return this.#renewing.submit({ lockToken, lock: turnLock(lockToken), extendForMs });
   }
 
   async append(instance: string, executionId: number, events: readonly Event[]): Promise<void> {
@@ -121,57 +104,59 @@ export class TurnQueue {
 
   /** Resolves when nothing is pending. */
   async idle(): Promise<void> {
-    const batchers = [this.#sending, this.#acking, this.#abandoning, this.#renewing];
-    await Promise.all(batchers.map((batcher) => batcher.idle()));
+    await Promise.all([this.#committing, this.#abandoning, this.#renewing].map((batcher) => batcher.idle()));
+    await this.#handOff.idle();
   }
 
-  async #send(calls: readonly Sending[]): Promise<readonly Outcome<EnqueueOutcome>[]> {
-    const now = this.#store.clock.now();
-    const rows = calls.map(({ item, options }, call) => ({
-      call,
-      ...messageRow(item, now, options.delayMs),
-      absent: isStartLike(item) && options.ifAbsent === true,
-    }));
-    const sent = await this.#store.write<{ readonly call: number }>("enqueueForOrchestrator", enqueueMessages, [
-      JSON.stringify(rows),
-    ]);
-    const effects = new Effects();
-    const isSent = new Set(sent.map(({ call }) => call));
-    for (const [call, { item }] of calls.entries()) {
-      if (isSent.has(call)) noteMessage(effects, item, rows[call]?.visible ?? now, now);
-    }
-    this.#store.announce(effects, "everywhere");
-    return calls.map((_, call) => ({ value: isSent.has(call) ? "enqueued" : "exists" }));
-  }
-
-  async #ack(calls: readonly TurnCall[]): Promise<readonly Outcome<void>[]> {
+  async #commit(calls: readonly TurnCall[]): Promise<readonly Outcome<void>[]> {
     const operation = "ackOrchestrationItem";
     const now = this.#store.clock.now();
-    let acked: readonly TurnRow[];
+    const offer = this.#handOff.offer(activitiesOf(calls), now); // T2
+    let parts: readonly CommitPart[];
     try {
-      acked = await this.#store.write<TurnRow>(operation, ackTurns, [now, this.#store.id, ...turnRows(calls, now)]);
+      parts = await this.#store.write<CommitPart>(operation, commitTurns, [
+        now,
+        this.#store.id,
+        ...turnColumns(calls),
+        ...activityColumns(offer.activities),
+        ...offer.wanted,
+        ...otherRows(calls, now),
+      ]);
     } catch (error) {
-      if (calls.length > 1) throw error; // T2
+      offer.giveBack();
+      if (calls.length > 1) throw error; // T1
       throw duplicateIn(operation, calls[0]?.turn.events ?? [], error);
     }
+    const lost = new Set(turnsOf(parts, "lost"));
+    const served = offer.settle(parts);
     const effects = new Effects();
-    for (const row of acked) noteTurn(effects, calls[row.call], row, now);
+    for (const [index, call] of calls.entries()) if (!lost.has(index + 1)) noteTurn(effects, call, now);
+    for (const { turn, item } of offer.activities) if (!lost.has(turn)) effects.readyActivities += fetchesToWake(item);
+    for (const { part, n } of parts) {
+      if (part === "left") noteReady(effects, n, now);
+      else if (part === "older") effects.readyActivities += n ?? 0;
+    }
+    effects.readyActivities = Math.max(effects.readyActivities - served, 0);
     this.#store.announce(effects, "everywhere");
-    return outcomes(operation, calls, new Map(acked.map(({ call }) => [call, undefined])));
+    return calls.map(({ lockToken }, index) =>
+      lost.has(index + 1) ? { error: lockLost(operation, lockToken) } : { value: undefined },
+    );
   }
 
-  async #abandon(calls: readonly Abandoning[]): Promise<readonly Outcome<void>[]> {
+  async #abandon(calls: readonly Abandoning<string>[]): Promise<readonly Outcome<void>[]> {
     const now = this.#store.clock.now();
     const rows = abandonRows(calls, now);
     const operation = "abandonOrchestrationItem";
-    const abandoned = await this.#store.write<TurnRow>(operation, abandonTurns, [JSON.stringify(rows)]);
+    const abandoned = await this.#store.write<{ readonly ready_at: number | null }>(operation, abandonTurns, [
+      JSON.stringify(rows),
+    ]);
     const effects = new Effects();
     for (const { ready_at } of abandoned) noteReady(effects, ready_at, now);
     this.#store.announce(effects, "everywhere");
     return calls.map(() => ({ value: undefined }));
   }
 
-  async #renew(calls: readonly Renewing[]): Promise<readonly Outcome<void>[]> {
+  async #renew(calls: readonly Renewing<string>[]): Promise<readonly Outcome<void>[]> {
     const operation = "renewOrchestrationItemLock";
     const now = this.#store.clock.now();
     const rows = renewRows(calls, now);
@@ -183,24 +168,13 @@ export class TurnQueue {
   }
 }
 
-export function noteMessage(effects: Effects, item: OrchestratorItem, visibleAt: number, now: number): void {
-  noteReady(effects, visibleAt, now);
-  if (isStartLike(item)) effects.changed(targetInstance(item));
+function turnsOf(parts: readonly CommitPart[], kind: CommitPart["part"]): readonly number[] {
+  return parts.flatMap(({ part, turn }) => (part === kind ? [turn] : []));
 }
 
-/** Also of what was told before: whoever looked while the instance was locked has seen the end of its lock instead. */
-function noteReady(effects: Effects, readyAt: number | null, now: number): void {
-  if (readyAt === null) return;
-  if (readyAt <= now) effects.readyMessages += 1;
-  else effects.messageAt(readyAt);
-}
-
-function noteTurn(effects: Effects, call: TurnCall | undefined, { instance, ready_at }: TurnRow, now: number): void {
-  if (call === undefined) throw new MisuseError("ack_turns answered for a call that nobody made.");
-  effects.changed(fromColumn(instance), changeOf(call.turn));
-  noteReady(effects, ready_at, now);
-  for (const item of call.turn.workerItems) effects.readyActivities += fetchesToWake(item);
-  for (const item of call.turn.orchestratorItems) {
+function noteTurn(effects: Effects, { lock, turn }: TurnCall, now: number): void {
+  effects.changed(fromColumn(lock.id), changeOf(turn));
+  for (const item of turn.orchestratorItems) {
     noteMessage(effects, item, item.type === "TimerFired" ? Math.max(item.fireAtMs, now) : now, now);
   }
 }
@@ -213,9 +187,4 @@ function duplicateIn(operation: string, events: readonly Event[], error: unknown
   const [, id] = /, (\d+)\) already exists/.exec(String(detail)) ?? [];
   const taken = events.find(({ eventId }) => eventId === Number(id)) ?? events[0];
   return taken === undefined ? error : eventTaken(operation, taken, { cause: error });
-}
-
-/** About as long as its text will be; counting is cheaper than encoding twice. */
-function textLength(item: OrchestratorItem): number {
-  return Object.values(item).reduce<number>((sum, value) => sum + (typeof value === "string" ? value.length : 16), 0);
 }

@@ -1,17 +1,37 @@
-// providers/postgres/turn-rows.ts — turns as `ack_turns` takes them: lists of JSON rows, each with the number of its call.
+// providers/postgres/turn-rows.ts — turns as `commit_turns` takes them: columns of the rows to be written. Turns count from 1.
 
+import { encodeWorkItem } from "../../history/codec.js";
 import type { Event } from "../../history/event.js";
+import type { ActivityExecute } from "../../history/work-item.js";
 import { toColumn, toNullableColumn } from "../../provider/kit/text-column.js";
-import type { TurnCommit } from "../../provider/provider.js";
-import { activityRow, messageRow, scheduledRow } from "./work-rows.js";
+import type { ExecutionMetadata, TurnCommit } from "../../provider/provider.js";
+import { bigintArray, integerArray, textArray } from "./array-parameter.js";
+import type { Lock } from "./lock-calls.js";
+import type { SqlValue } from "./session.js";
+import { messageRow, scheduledRow, tagColumn } from "./work-rows.js";
 
 /** A turn that is to be committed. */
 export interface TurnCall {
   readonly lockToken: string;
+  readonly lock: Lock<string>;
   readonly turn: TurnCommit;
   /** Its events, encoded. */
-  readonly events: readonly { readonly id: number; readonly type: string; readonly data: string }[];
+  readonly eventData: readonly string[];
   readonly bytes: number;
+}
+
+/** An activity that a turn schedules. */
+export interface ScheduledActivity {
+  readonly turn: number;
+  readonly item: ActivityExecute;
+  readonly text: string;
+  /** It is of the execution that has scheduled it, and that one goes on. */
+  readonly isWanted: boolean;
+}
+
+/** The same, and by which lock somebody wants it at once. */
+export interface OfferedActivity extends ScheduledActivity {
+  readonly wish: { readonly secret: string; readonly until: number } | null;
 }
 
 interface ValueRow {
@@ -21,40 +41,80 @@ interface ValueRow {
   readonly all: boolean;
 }
 
-/** The parameters of `ack_turns` from `p_turns` on. What nobody needs is null. */
-export function turnRows(calls: readonly TurnCall[], now: number): readonly (string | null)[] {
+export function activitiesOf(calls: readonly TurnCall[]): readonly ScheduledActivity[] {
+  return calls.flatMap(({ turn, lock }, index) => {
+    const { workerItems, executionId, metadata } = turn;
+    const goesOn = metadata.status === undefined || metadata.status === "Running";
+    return workerItems.map((item) => ({
+      turn: index + 1,
+      item,
+      text: encodeWorkItem(item),
+      isWanted: goesOn && item.executionId === executionId && toColumn(item.instance) === lock.id,
+    }));
+  });
+}
+
+/** The parameters of `commit_turns` from `p_ids` to `p_event_data`. */
+export function turnColumns(calls: readonly TurnCall[]): readonly SqlValue[] {
+  const heads = calls.map(({ turn }) => turn.metadata).filter(saysSomething);
+  let head = 0;
+  const ordinals = calls.map(({ turn }) => (saysSomething(turn.metadata) ? ++head : null));
+  const turnOfEvent = calls.flatMap(({ turn }, index) => turn.events.map(() => index + 1));
+  const events = calls.flatMap(({ turn }) => turn.events);
   return [
-    JSON.stringify(calls.map(turnRow)),
-    list(calls, ({ events }) => events),
+    textArray(calls.map(({ lock }) => lock.id)),
+    textArray(calls.map(({ lock }) => lock.secret)),
+    bigintArray(calls.map(({ turn }) => turn.executionId)),
+    integerArray(ordinals),
+    textArray(heads.map(({ orchestrationName }) => toNullableColumn(orchestrationName))),
+    textArray(heads.map(({ orchestrationVersion }) => toNullableColumn(orchestrationVersion))),
+    textArray(heads.map(({ parentInstanceId }) => toNullableColumn(parentInstanceId))),
+    textArray(heads.map(({ status }) => status ?? null)),
+    textArray(heads.map(({ output }) => toNullableColumn(output))),
+    bigintArray(heads.map(({ pinnedVersion }) => pinnedVersion?.major ?? null)),
+    bigintArray(heads.map(({ pinnedVersion }) => pinnedVersion?.minor ?? null)),
+    bigintArray(heads.map(({ pinnedVersion }) => pinnedVersion?.patch ?? null)),
+    integerArray(turnOfEvent),
+    bigintArray(events.map(({ eventId }) => eventId)),
+    textArray(events.map(({ type }) => type)),
+    textArray(calls.flatMap(({ eventData }) => eventData)),
+  ];
+}
+
+/** From `p_act_turns` to `p_act_until`. */
+export function activityColumns(activities: readonly OfferedActivity[]): readonly SqlValue[] {
+  return [
+    integerArray(activities.map(({ turn }) => turn)),
+    textArray(activities.map(({ item }) => toColumn(item.instance))),
+    bigintArray(activities.map(({ item }) => item.executionId)),
+    bigintArray(activities.map(({ item }) => item.id)),
+    textArray(activities.map(({ item }) => tagColumn(item.tag))),
+    textArray(activities.map(({ item }) => toNullableColumn(item.sessionId))),
+    textArray(activities.map(({ text }) => text)),
+    textArray(activities.map(({ wish }) => wish?.secret ?? null)),
+    bigintArray(activities.map(({ wish }) => wish?.until ?? null)),
+  ];
+}
+
+/** From `p_custom` on: what few turns have, as rows of JSON. What nobody has is null. */
+export function otherRows(calls: readonly TurnCall[], now: number): readonly (string | null)[] {
+  return [
     list(calls, ({ turn }) => customStatus(turn.events)),
     list(calls, ({ turn }) => changedValues(turn.events, now)),
-    list(calls, ({ turn }) => turn.workerItems.map(activityRow)),
     list(calls, ({ turn }) => turn.orchestratorItems.map((item) => messageRow(item, now))),
     list(calls, ({ turn }) => turn.cancelledActivities.map(scheduledRow)),
     list(calls, ({ turn }) => turn.cancelledTimers.map(scheduledRow)),
   ];
 }
 
-function turnRow({ lockToken, turn: { executionId, metadata } }: TurnCall, call: number): object {
-  const { pinnedVersion: pin } = metadata;
-  return {
-    call,
-    token: lockToken,
-    execution: executionId,
-    name: toNullableColumn(metadata.orchestrationName),
-    version: toNullableColumn(metadata.orchestrationVersion),
-    parent: toNullableColumn(metadata.parentInstanceId),
-    status: metadata.status ?? null,
-    output: toNullableColumn(metadata.output),
-    major: pin?.major ?? null,
-    minor: pin?.minor ?? null,
-    patch: pin?.patch ?? null,
-  };
+function saysSomething({ orchestrationName, orchestrationVersion, status, pinnedVersion }: ExecutionMetadata): boolean {
+  const isNamed = orchestrationName !== undefined && orchestrationVersion !== undefined;
+  return isNamed || status !== undefined || pinnedVersion !== undefined;
 }
 
-/** `n` is the order among all, `call` whose it is. */
+/** `n` is the order among all, `turn` whose it is. */
 function list(calls: readonly TurnCall[], rowsOf: (call: TurnCall) => readonly object[]): string | null {
-  const rows = calls.flatMap((each, call) => rowsOf(each).map((row) => ({ call, ...row })));
+  const rows = calls.flatMap((each, index) => rowsOf(each).map((row) => ({ turn: index + 1, ...row })));
   return rows.length === 0 ? null : JSON.stringify(rows.map((row, n) => ({ n, ...row })));
 }
 

@@ -3,6 +3,7 @@
 import { encodeWorkItem } from "../../history/codec.js";
 import type { ActivityExecute, OrchestratorItem } from "../../history/work-item.js";
 import { isStartLike, targetInstance } from "../../history/work-item.js";
+import type { Effects } from "../../provider/kit/effects.js";
 import { toColumn, toNullableColumn } from "../../provider/kit/text-column.js";
 import type { ScheduledId, TagFilter } from "../../provider/provider.js";
 
@@ -85,6 +86,19 @@ export function wantedTags(filter: TagFilter): readonly string[] | null {
 
 const NO_TAG = "";
 
-function tagColumn(tag: string | undefined): string {
+export function tagColumn(tag: string | undefined): string {
   return tag === undefined ? NO_TAG : `=${toColumn(tag)}`;
+}
+
+/** What a message that was sent makes possible. */
+export function noteMessage(effects: Effects, item: OrchestratorItem, visibleAt: number, now: number): void {
+  noteReady(effects, visibleAt, now);
+  if (isStartLike(item)) effects.changed(targetInstance(item));
+}
+
+/** Also of what was told before: whoever looked while the instance was locked has seen the end of its lock instead. */
+export function noteReady(effects: Effects, readyAt: number | null, now: number): void {
+  if (readyAt === null) return;
+  if (readyAt <= now) effects.readyMessages += 1;
+  else effects.messageAt(readyAt);
 }

@@ -213,4 +213,17 @@ export const HAND_OVER: readonly Mutant[] = [
       },
     ],
   },
+  {
+    name: "queue messages that arrive while a fetch waits are dropped, whatever else waits for their instance",
+    category: "hand_over",
+    caughtBy: "queue_message_waits_with_others",
+    store: "sqlite",
+    patches: [
+      {
+        file: "fetch-orchestration.ts",
+        find: "if (isUnknown || !isReplayable(row, range)) return null;",
+        replace: "if (!isReplayable(row, range)) return null;",
+      },
+    ],
+  },
 ];

@@ -76,8 +76,8 @@ export const LONG_POLLING: readonly Mutant[] = [
     patches: [
       {
         file: "fetch-orchestration.ts",
-        find: "    if (!isReplayable(row, range)) return null;\n",
-        replace: "",
+        find: "if (isUnknown || !isReplayable(row, range)) return null;",
+        replace: "if (isUnknown) return null;",
       },
     ],
   },

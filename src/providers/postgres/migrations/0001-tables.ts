@@ -16,6 +16,9 @@
 //   S5. A claim takes rows as they stand in line, not by id, and passes over those that are locked. But where a row has just
 //       been changed, and is being changed again, PostgreSQL waits in spite of SKIP LOCKED. So a claim waits a moment only
 //       (lock_timeout, far shorter than it takes to notice a circle), is undone, and looks again.
+//   S6. What is locked does not stand in line, and comes back into it when somebody notices that its time is over. So a look
+//       at the line passes over nothing that is held, nor over what is left of it in the index until the next vacuum.
+//   S7. A row that is made for somebody who waits for it is written as locked, where nothing older can be claimed.
 //
 // States of a row, and the ways out of each:
 //
@@ -23,13 +26,14 @@
 //   waiting  `locked_until` is null, `ready_at` is in the future. → ready, when that time has come, or by a message
 //   parked   `ready_at` is null: all its messages ran ahead of    → ready or waiting, by a start
 //            the start of the instance.
-//   locked   `lock_token` names the owner, `ready_at` is          → gone, ready or waiting by its ack; ready, when abandoned;
-//            `locked_until`.                                        held, when abandoned with a delay; locked by somebody
-//                                                                   else, once the time is over
-//   held     `lock_token` is null, `ready_at` is `locked_until`.  → locked, once the time is over
+//   locked   `lock_token` names the owner, `ready_at` is          → gone, ready or waiting by its ack; ready, when abandoned,
+//            `locked_until`.                                        or once the time is over; held, when abandoned with a
+//                                                                   delay
+//   held     `lock_token` is null, `ready_at` is `locked_until`.  → ready, once the time is over
 //
-// An activity can be claimed from `ready_at` on: when it was enqueued, when the lock on it ends, when its delay is over. An
-// expired token stays on its row until the row is taken again, so that its worker may still give it back.
+// An activity can be claimed from `ready_at` on: when it was enqueued, when the lock on it ends, when its delay is over. While
+// it is locked, and until somebody notices that the lock is over, it `is_held`, and not in line (S6). An expired token stays on
+// its row until the row is taken again, so that its worker may still give it back.
 
 export const tables = `
 CREATE TABLE {schema}.instances (
@@ -38,7 +42,7 @@ CREATE TABLE {schema}.instances (
   orchestration_version text NOT NULL,
   current_execution_id  bigint NOT NULL,
   parent_instance_id    text COLLATE "C",
-  -- The lock token of the last turn, and the provider that committed it; null when something was appended since.
+  -- The secret of the lock of the last turn, and the provider that committed it; null when something was appended since.
   last_commit           text,
   last_committer        text,
   custom_status         text,
@@ -88,13 +92,18 @@ CREATE TABLE {schema}.schedule (
   -- The messages that were handed out under the lock.
   batch        bigint[]
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
-CREATE INDEX schedule_line ON {schema}.schedule (place, place_order, ready_at) WHERE ready_at IS NOT NULL;
-CREATE UNIQUE INDEX schedule_by_token ON {schema}.schedule (lock_token) WHERE lock_token IS NOT NULL;
+CREATE INDEX schedule_line ON {schema}.schedule (place, place_order, ready_at)
+  WHERE locked_until IS NULL AND ready_at IS NOT NULL;
+CREATE INDEX schedule_held ON {schema}.schedule (locked_until) WHERE locked_until IS NOT NULL;
 -- Steps are longer than batches: each message of a batch has a place of its own.
 CREATE SEQUENCE {schema}.schedule_order INCREMENT BY 1000;
 
+-- They are drawn before the rows are written: whoever makes a row that is locked writes its batch with it.
+CREATE SEQUENCE {schema}.message_ids;
+CREATE SEQUENCE {schema}.activity_ids;
+
 CREATE TABLE {schema}.messages (
-  id                 bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY,
+  id                 bigint PRIMARY KEY DEFAULT pg_catalog.nextval('{schema}.message_ids'),
   instance_id        text COLLATE "C" NOT NULL,
   -- When it was enqueued; for a timer, when it is to fire. Batches are ordered by it.
   due_at             bigint NOT NULL,
@@ -112,7 +121,7 @@ CREATE INDEX messages_by_parent ON {schema}.messages (parent_instance_id) WHERE 
 CREATE INDEX messages_timers ON {schema}.messages (instance_id, timer_execution_id, timer_id) WHERE timer_id IS NOT NULL;
 
 CREATE TABLE {schema}.activities (
-  id            bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY,
+  id            bigint PRIMARY KEY DEFAULT pg_catalog.nextval('{schema}.activity_ids'),
   instance_id   text COLLATE "C" NOT NULL,
   execution_id  bigint NOT NULL,
   activity_id   bigint NOT NULL,
@@ -120,14 +129,15 @@ CREATE TABLE {schema}.activities (
   tag           text COLLATE "C" NOT NULL,
   session_id    text COLLATE "C",
   ready_at      bigint NOT NULL,
+  is_held       boolean NOT NULL DEFAULT false,
   lock_token    text COLLATE "C",
   attempts      integer NOT NULL DEFAULT 0,
   enqueued_at   bigint NOT NULL,
   work_item     text NOT NULL
 ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
 -- Ordered by id, but not for looking up an id: the planner might, in a table that it believes to be empty.
-CREATE INDEX activities_ready ON {schema}.activities (tag, ready_at, (id + 0));
-CREATE INDEX activities_by_token ON {schema}.activities (lock_token) WHERE lock_token IS NOT NULL;
+CREATE INDEX activities_line ON {schema}.activities (tag, ready_at, (id + 0)) WHERE NOT is_held;
+CREATE INDEX activities_held ON {schema}.activities (ready_at) WHERE is_held;
 CREATE INDEX activities_by_instance ON {schema}.activities (instance_id, execution_id, activity_id);
 CREATE INDEX activities_by_session ON {schema}.activities (session_id) WHERE session_id IS NOT NULL;
 

@@ -13,7 +13,8 @@
 //   T3. What is changed for each row of a list is looked up in the same way, and changed by its ctid. Nobody else changes it
 //       meanwhile: the row, or that of its instance in the schedule, is locked.
 //   T4. Rows are locked by key, in its order: a look without a lock has found the keys.
-//   T5. Where a key is given, "+ 0" keeps a second condition, and another index, from being taken for a better one.
+//   T5. Where a key is given, "+ 0" keeps a second condition, and another index, from being taken for a better one; and COALESCE
+//       hides that what it is about is not null, which is all that the index of locks asks for.
 //
 // Nobody else's functions and operators are ever called, whatever is in `public`: an overload for exactly our types would
 // come before a function of the system's for any type. So PL/pgSQL looks into the system's schema alone; functions in SQL,
@@ -35,12 +36,13 @@ LANGUAGE sql VOLATILE AS $$
   ) AS wish, turn
   ORDER BY wish.id
   ON CONFLICT (instance_id) DO UPDATE SET
-    ready_at = CASE WHEN s.locked_until IS NULL THEN LEAST(s.ready_at, excluded.ready_at) ELSE s.ready_at END,
-    place = CASE WHEN s.locked_until IS NULL THEN LEAST(s.place, excluded.place) ELSE s.place END,
-    place_order = CASE
-      WHEN s.locked_until IS NULL AND excluded.place < s.place THEN excluded.place_order
-      ELSE s.place_order
-    END
+    ready_at = LEAST(s.ready_at, excluded.ready_at),
+    place = LEAST(s.place, excluded.place),
+    place_order = CASE WHEN excluded.place < s.place THEN excluded.place_order ELSE s.place_order END
+  -- The others are locked all the same.
+  WHERE s.locked_until IS NULL AND (
+    excluded.ready_at < s.ready_at OR (s.ready_at IS NULL AND excluded.ready_at IS NOT NULL) OR excluded.place < s.place
+  )
 $$;
 
 -- Takes the locks off these rows, which the caller has locked: each is ready when its oldest message is visible. Those
@@ -105,73 +107,368 @@ BEGIN
 END
 $$;
 
--- Whether the instance has run, or is about to.
-CREATE FUNCTION {schema}.has_begun(p_id text) RETURNS boolean
-LANGUAGE sql STABLE AS $$
-  SELECT EXISTS (SELECT 1 FROM {schema}.instances AS i WHERE i.instance_id = p_id)
-    OR EXISTS (SELECT 1 FROM {schema}.executions AS e WHERE e.instance_id = p_id)
-    OR EXISTS (SELECT 1 FROM {schema}.messages AS m WHERE m.instance_id = p_id AND m.kind = 'start')
-$$;
-
--- p_messages: [{ call, instance, due, visible, kind, parent, timer_execution, timer, item, absent }]. With "absent" a start
--- is sent only if the instance has not begun. Two starts of one instance are never in one call. Answers which were sent.
-CREATE FUNCTION {schema}.enqueue_messages(p_messages json) RETURNS TABLE (call integer)
+-- Removes activities whose lock is live, and sends messages: the outcomes of those activities, and whatever else is to be sent.
+--   p_acts, p_act_tokens    the activities, by id; none twice
+--   p_targets               the instances that are sent to; none twice
+--     p_ready_at, p_places  when each is ready by these messages, and its place in line
+--     p_firsts, p_lasts     its messages, which stand together
+--     p_tokens, p_until     by which lock somebody wants it at once, if he may have it; null: nobody does. All until one time
+--   p_of                    the messages: for each the ordinal of its target
+--     p_senders             the ordinal of the activity whose outcome it is, or 0
+--     p_absent              a start that is sent only if the instance has not begun. Two starts of one instance are never in
+--                           one call
+-- An instance is given to who wants it where its row is made here (S7), if he can replay it: versions from p_min to p_max. Where
+-- others are ready that have waited longer, those who want something claim as fetch_turns does, after all is sent: then nothing
+-- waits any more for them. With p_lapses one also looks for locks that are over.
+--
+-- Answers in parts, of which "turn" says an ordinal:
+--   cold, warm, event, value  of targets that were given away, as describe_turns
+--   lost                      of an activity whose lock was not live
+--   begun                     of a message that was not sent: the instance has begun
+--   open                      turn: how many of the others can be claimed now, n: when the next of them can be
+--   older                     others are ready that have waited longer. n: how many. Then all other parts are those of fetch_turns,
+--                             and "turn" is the ordinal among those who want something
+CREATE FUNCTION {schema}.deliver(
+  p_now bigint, p_reader text, p_min bigint[], p_max bigint[], p_lapses boolean,
+  p_acts bigint[], p_act_tokens text[],
+  p_targets text[], p_ready_at bigint[], p_places bigint[], p_firsts integer[], p_lasts integer[], p_tokens text[],
+  p_until bigint[],
+  p_of integer[], p_senders integer[], p_due bigint[], p_visible bigint[], p_kinds text[], p_parents text[],
+  p_timer_executions bigint[], p_timers bigint[], p_items text[], p_absent boolean[]
+) RETURNS TABLE (part text, turn integer, id bigint, a text, b text, c text, d text, e text, n bigint)
 LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
-  v_begun integer[];
-  v_ids text[];
-  v_visible bigint[];
-  v_due bigint[];
+  v_gives boolean := array_remove(p_until, NULL) <> '{}';
+  v_ids bigint[];
+  v_older integer := 0;
+  -- Ordinals of targets.
+  v_given integer[] := '{}';
+  v_open integer;
+  v_next bigint;
+  v_acked bigint[] := '{}';
+  v_sessions text[];
+  -- Ordinals of activities, and of messages.
+  v_lost integer[] := '{}';
+  v_begun integer[] := '{}';
+  v_undone integer[];
+  v_warm integer;
+  v_cold integer[];
 BEGIN
-  -- Once without a lock, so that a start of what has long begun touches nothing.
-  v_begun := ARRAY (
-    SELECT m.call FROM json_to_recordset(p_messages) AS m (call integer, instance text, absent boolean)
-    WHERE m.absent AND {schema}.has_begun(m.instance)
-  );
-  SELECT array_agg(m.instance ORDER BY m.call), array_agg(m.visible ORDER BY m.call), array_agg(m.due ORDER BY m.call)
-  INTO v_ids, v_visible, v_due
-  FROM json_to_recordset(p_messages) AS m (call integer, instance text, visible bigint, due bigint)
-  WHERE NOT m.call = ANY (v_begun);
-  IF v_ids IS NULL THEN RETURN; END IF;
+  IF v_gives THEN
+    v_older := {schema}.count_ready_turns(p_now, p_min, p_max, p_lapses, 100);
+    IF v_older > 0 THEN
+      v_gives := false;
+      RETURN QUERY SELECT 'older', 0, 0::bigint, NULL::text, NULL::text, NULL::text, NULL::text, NULL::text, v_older::bigint;
+    END IF;
+  END IF;
+  v_ids := ARRAY (SELECT nextval('{schema}.message_ids') FROM generate_series(1, cardinality(p_of)));
 
-  PERFORM {schema}.lock_schedule(v_ids, v_visible, v_due); -- S1
-  v_begun := v_begun || ARRAY (
-    SELECT m.call FROM json_to_recordset(p_messages) AS m (call integer, instance text, absent boolean)
-    WHERE m.absent AND NOT m.call = ANY (v_begun) AND {schema}.has_begun(m.instance)
-  );
-  RETURN QUERY
-    WITH sent AS MATERIALIZED (
-      SELECT m.* FROM json_to_recordset(p_messages) AS m (
-        call integer, instance text, due bigint, visible bigint, kind text, parent text, timer_execution bigint,
-        timer bigint, item text
+  IF p_targets <> '{}' THEN
+    WITH step AS MATERIALIZED (SELECT nextval('{schema}.schedule_order') AS first), made AS (
+      INSERT INTO {schema}.schedule AS s
+        (instance_id, ready_at, place, place_order, lock_token, locked_until, attempts, batch)
+      SELECT t.id, CASE WHEN v_gives THEN COALESCE(t.until, t.ready_at) ELSE t.ready_at END, t.place, step.first + t.n,
+             CASE WHEN v_gives THEN t.token END, CASE WHEN v_gives THEN t.until END,
+             CASE WHEN v_gives AND t.until IS NOT NULL THEN 1 ELSE 0 END,
+             CASE WHEN v_gives AND t.until IS NOT NULL THEN v_ids[t.first:t.last] END
+      FROM unnest(p_targets, p_ready_at, p_places, p_firsts, p_lasts, p_tokens, p_until)
+        WITH ORDINALITY AS t (id, ready_at, place, first, last, token, until, n), step
+      ORDER BY t.id COLLATE "C" -- S1, S2
+      ON CONFLICT (instance_id) DO UPDATE SET
+        -- What is wanted at once is ready since its place in line, at the latest (S3).
+        ready_at = LEAST(s.ready_at, CASE WHEN excluded.locked_until IS NULL THEN excluded.ready_at ELSE excluded.place END),
+        place = LEAST(s.place, excluded.place),
+        place_order = CASE WHEN excluded.place < s.place THEN excluded.place_order ELSE s.place_order END
+      -- The others are locked all the same.
+      WHERE s.locked_until IS NULL AND (
+        s.ready_at IS NULL OR excluded.place < s.place
+        OR CASE WHEN excluded.locked_until IS NULL THEN excluded.ready_at ELSE excluded.place END < s.ready_at
       )
-      WHERE NOT m.call = ANY (v_begun)
-    ), stored AS (
-      INSERT INTO {schema}.messages
-        (instance_id, due_at, visible_at, kind, parent_instance_id, timer_execution_id, timer_id, work_item)
-      SELECT s.instance, s.due, s.visible, s.kind, s.parent, s.timer_execution, s.timer, s.item FROM sent AS s
-      ORDER BY s.call
+      RETURNING s.place_order, s.ready_at, s.locked_until
     )
-    SELECT s.call FROM sent AS s;
+    SELECT COALESCE(array_agg((made.place_order - step.first)::integer) FILTER (WHERE made.locked_until IS NOT NULL), '{}'),
+           count(*) FILTER (WHERE made.locked_until IS NULL AND made.ready_at <= p_now),
+           min(made.ready_at) FILTER (WHERE made.locked_until IS NULL AND made.ready_at > p_now)
+    INTO v_given, v_open, v_next FROM made, step;
+  END IF;
+
+  IF p_acts <> '{}' THEN
+    WITH gone AS (
+      DELETE FROM {schema}.activities AS q -- S2: in the order of their ids, by index.
+      WHERE q.id = ANY (p_acts) AND q.ready_at + 0 > p_now
+        AND q.lock_token = p_act_tokens[array_position(p_acts, q.id)]
+      RETURNING q.id, q.session_id
+    )
+    SELECT COALESCE(array_agg(gone.id), '{}'), array_agg(gone.session_id) FILTER (WHERE gone.session_id IS NOT NULL)
+    INTO v_acked, v_sessions FROM gone;
+    IF cardinality(v_acked) < cardinality(p_acts) THEN
+      v_lost := ARRAY (
+        SELECT q.n::integer FROM unnest(p_acts) WITH ORDINALITY AS q (id, n) WHERE q.id <> ALL (v_acked)
+      );
+    END IF;
+    IF v_sessions IS NOT NULL THEN
+      PERFORM {schema}.touch_sessions(p_now, v_sessions);
+    END IF;
+  END IF;
+  IF true = ANY (p_absent) THEN
+    v_begun := ARRAY (
+      SELECT m.n::integer FROM unnest(p_absent, p_of) WITH ORDINALITY AS m (absent, target, n)
+      WHERE m.absent AND (
+        EXISTS (SELECT 1 FROM {schema}.instances AS i WHERE i.instance_id = p_targets[m.target] OFFSET 0)
+        OR EXISTS (SELECT 1 FROM {schema}.executions AS x WHERE x.instance_id = p_targets[m.target] OFFSET 0)
+        OR EXISTS (
+          SELECT 1 FROM {schema}.messages AS s WHERE s.instance_id = p_targets[m.target] AND s.kind = 'start' OFFSET 0
+        )
+      )
+    );
+  END IF;
+
+  INSERT INTO {schema}.messages
+    (id, instance_id, due_at, visible_at, kind, parent_instance_id, timer_execution_id, timer_id, work_item)
+  SELECT m.id, p_targets[m.target], m.due, m.visible, m.kind, m.parent, m.timer_execution, m.timer, m.item
+  FROM unnest(v_ids, p_of, p_senders, p_due, p_visible, p_kinds, p_parents, p_timer_executions, p_timers, p_items)
+    WITH ORDINALITY AS m (id, target, sender, due, visible, kind, parent, timer_execution, timer, item, n)
+  WHERE m.sender <> ALL (v_lost) AND m.n <> ALL (v_begun);
+
+  IF v_lost <> '{}' OR v_begun <> '{}' THEN
+    -- Their rows were locked, or made, for nothing.
+    v_undone := ARRAY (
+      SELECT DISTINCT m.target FROM unnest(p_of, p_senders) WITH ORDINALITY AS m (target, sender, n)
+      WHERE m.sender = ANY (v_lost) OR m.n = ANY (v_begun)
+    );
+    PERFORM {schema}.release_schedule(
+      ARRAY (SELECT p_targets[g.n] FROM unnest(v_given) AS g (n) WHERE g.n = ANY (v_undone)), true
+    );
+    v_given := ARRAY (SELECT g.n FROM unnest(v_given) AS g (n) WHERE g.n <> ALL (v_undone));
+    v_open := v_open + cardinality(v_undone); -- Others may have sent to them, too.
+    PERFORM {schema}.release_schedule(
+      ARRAY (
+        SELECT s.instance_id FROM unnest(v_undone) AS u (n)
+        CROSS JOIN LATERAL (
+          SELECT s.instance_id FROM {schema}.schedule AS s
+          WHERE s.instance_id = p_targets[u.n] AND s.locked_until IS NULL OFFSET 0
+        ) AS s
+      ),
+      false
+    );
+    RETURN QUERY
+      SELECT 'lost', lost.n, 0::bigint, NULL::text, NULL::text, NULL::text, NULL::text, NULL::text, NULL::bigint
+      FROM unnest(v_lost) AS lost (n)
+      UNION ALL
+      SELECT 'begun', begun.n, 0::bigint, NULL, NULL, NULL, NULL, NULL, NULL FROM unnest(v_begun) AS begun (n);
+  END IF;
+
+  -- S1: nobody can commit a turn of these any more. Most of them p_reader knows, and their new owner can replay.
+  RETURN QUERY
+    SELECT 'warm', g.n, i.current_execution_id, p_targets[g.n], i.orchestration_name, i.orchestration_version,
+           i.last_commit, NULL::text, 1::bigint
+    FROM unnest(v_given) AS g (n)
+    CROSS JOIN LATERAL (
+      SELECT i.current_execution_id, i.orchestration_name, i.orchestration_version, i.last_commit
+      FROM {schema}.instances AS i WHERE i.instance_id = p_targets[g.n] AND i.last_committer = p_reader OFFSET 0
+    ) AS i
+    CROSS JOIN LATERAL (
+      SELECT 1 FROM {schema}.executions AS x
+      WHERE x.instance_id = p_targets[g.n] AND x.execution_id = i.current_execution_id
+        AND (x.pinned_major IS NULL OR (x.pinned_major, x.pinned_minor, x.pinned_patch)
+          BETWEEN (p_min[1], p_min[2], p_min[3]) AND (p_max[1], p_max[2], p_max[3]))
+      OFFSET 0
+    ) AS x;
+  GET DIAGNOSTICS v_warm = ROW_COUNT;
+  IF v_warm < cardinality(v_given) THEN
+    -- Of the others: whom the new owner cannot replay, or nobody has started, is for somebody else.
+    SELECT COALESCE(array_agg(g.n) FILTER (WHERE known.fits), '{}'),
+           COALESCE(array_agg(g.n) FILTER (WHERE NOT known.fits), '{}')
+    INTO v_cold, v_undone
+    FROM unnest(v_given) AS g (n)
+    LEFT JOIN LATERAL (
+      SELECT i.instance_id, i.current_execution_id, i.last_committer FROM {schema}.instances AS i
+      WHERE i.instance_id = p_targets[g.n] OFFSET 0
+    ) AS i ON true
+    LEFT JOIN LATERAL (
+      SELECT x.execution_id, x.pinned_major IS NULL OR (x.pinned_major, x.pinned_minor, x.pinned_patch)
+               BETWEEN (p_min[1], p_min[2], p_min[3]) AND (p_max[1], p_max[2], p_max[3]) AS fits
+      FROM {schema}.executions AS x
+      WHERE x.instance_id = i.instance_id AND x.execution_id = i.current_execution_id OFFSET 0
+    ) AS x ON true
+    CROSS JOIN LATERAL (
+      SELECT COALESCE(x.fits, true) AND (i.instance_id IS NOT NULL OR EXISTS (
+        SELECT 1 FROM {schema}.messages AS m WHERE m.instance_id = p_targets[g.n] AND m.kind = 'start' OFFSET 0
+      )) AS fits
+    ) AS known
+    WHERE NOT (known.fits AND x.execution_id IS NOT NULL AND COALESCE(i.last_committer = p_reader, false));
+    IF v_undone <> '{}' THEN
+      PERFORM {schema}.release_schedule(ARRAY (SELECT p_targets[u.n] FROM unnest(v_undone) AS u (n)), true);
+      v_open := v_open + cardinality(v_undone);
+    END IF;
+    RETURN QUERY
+      SELECT * FROM {schema}.describe_turns(
+        ARRAY (SELECT p_targets[c.n] FROM unnest(v_cold) AS c (n)), v_cold, p_reader
+      );
+  END IF;
+  IF v_open > 0 OR v_next IS NOT NULL THEN
+    RETURN QUERY
+      SELECT 'open', v_open, 0::bigint, NULL::text, NULL::text, NULL::text, NULL::text, NULL::text, v_next;
+  END IF;
+  IF v_older > 0 THEN
+    BEGIN
+      RETURN QUERY
+        SELECT * FROM {schema}.fetch_turns(
+          p_now, (array_remove(p_until, NULL))[1], array_remove(p_tokens, NULL), p_reader, p_min, p_max, p_lapses, false
+        );
+    EXCEPTION WHEN lock_not_available THEN -- S5: what was sent stays sent.
+      RETURN QUERY
+        SELECT 'passed', 0, 0::bigint, NULL::text, NULL::text, NULL::text, NULL::text, NULL::text, NULL::bigint;
+    END;
+  END IF;
 END
 $$;
 
--- Claims the instances that have been ready longest, one for every token, of versions from p_min to p_max. With p_waits it
--- waits first, for whoever has the row of the oldest locked at the moment. Raises lock_not_available where that takes long (S5).
+-- How many instances somebody who replays these versions could claim; as many as one wants to know of. With p_lapses, also those
+-- whose lock is over.
+CREATE FUNCTION {schema}.count_ready_turns(
+  p_now bigint, p_min bigint[], p_max bigint[], p_lapses boolean, p_most integer
+) RETURNS integer
+LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  v_count integer;
+BEGIN
+  v_count := (
+    SELECT count(*) FROM (
+      SELECT 1
+      FROM {schema}.schedule AS s
+      LEFT JOIN LATERAL (
+        SELECT i.current_execution_id FROM {schema}.instances AS i WHERE i.instance_id = s.instance_id OFFSET 0
+      ) AS i ON true
+      LEFT JOIN LATERAL (
+        SELECT x.pinned_major, x.pinned_minor, x.pinned_patch FROM {schema}.executions AS x
+        WHERE x.instance_id = s.instance_id AND x.execution_id = i.current_execution_id OFFSET 0
+      ) AS x ON true
+      WHERE s.locked_until IS NULL AND s.place <= p_now AND s.ready_at <= p_now
+        AND (x.pinned_major IS NULL OR (x.pinned_major, x.pinned_minor, x.pinned_patch)
+          BETWEEN (p_min[1], p_min[2], p_min[3]) AND (p_max[1], p_max[2], p_max[3]))
+      ORDER BY s.place, s.place_order LIMIT p_most
+    ) AS ready
+  );
+  IF p_lapses AND v_count < p_most THEN
+    v_count := v_count + (
+      SELECT count(*) FROM (SELECT 1 FROM {schema}.schedule AS s WHERE s.locked_until <= p_now LIMIT p_most) AS ended
+    );
+  END IF;
+  RETURN v_count;
+END
+$$;
+
+-- S6: those whose lock or delay is over stand in line again, but for those whom somebody has locked at the moment. Answers how
+-- many they are.
+CREATE FUNCTION {schema}.lapse_turns(p_now bigint) RETURNS integer
+LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  v_ids text[];
+BEGIN
+  v_ids := ARRAY (
+    SELECT s.instance_id FROM {schema}.schedule AS s WHERE s.locked_until <= p_now FOR UPDATE SKIP LOCKED
+  );
+  IF v_ids <> '{}' THEN
+    UPDATE {schema}.schedule AS s SET
+      locked_until = NULL,
+      ready_at = COALESCE(m.visible_at, s.place), -- S3
+      place = LEAST(s.place, m.visible_at) -- S4
+    FROM unnest(v_ids) AS ended (id)
+    CROSS JOIN LATERAL (SELECT r.ctid AS tid FROM {schema}.schedule AS r WHERE r.instance_id = ended.id OFFSET 0) AS r
+    CROSS JOIN LATERAL (
+      SELECT min(m.visible_at) AS visible_at FROM {schema}.messages AS m WHERE m.instance_id = ended.id
+    ) AS m
+    WHERE s.ctid = r.tid;
+  END IF;
+  RETURN cardinality(v_ids);
+END
+$$;
+
+-- What the holder of these locks needs to know, beside the messages. p_turns: what to call them.
+--   cold   id: execution, a: instance, b: name, c: version, d: last commit, e: start event (without a row), n: attempts
+--   warm   the same, where p_reader has committed last: it may know the history
+--   event  id: event id, a: event                 of cold ones
+--   value  id: last update, a: key, b: value      of the key-value store, likewise
+CREATE FUNCTION {schema}.describe_turns(p_ids text[], p_turns integer[], p_reader text)
+RETURNS TABLE (part text, turn integer, id bigint, a text, b text, c text, d text, e text, n bigint)
+LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+  v_executions bigint[];
+  v_cold boolean[];
+  v_names text[];
+  v_versions text[];
+  v_commits text[];
+  v_starts text[];
+BEGIN
+  SELECT array_agg(known.execution_id ORDER BY known.n), array_agg(known.is_cold ORDER BY known.n),
+         array_agg(known.name ORDER BY known.n), array_agg(known.version ORDER BY known.n),
+         array_agg(known.last_commit ORDER BY known.n), array_agg(known.start ORDER BY known.n)
+  INTO v_executions, v_cold, v_names, v_versions, v_commits, v_starts
+  FROM (
+    SELECT t.n, i.orchestration_name AS name, i.orchestration_version AS version, i.last_commit,
+           COALESCE(
+             i.current_execution_id,
+             (SELECT max(x.execution_id) FROM {schema}.executions AS x WHERE x.instance_id = t.id),
+             1
+           ) AS execution_id,
+           i.last_commit IS NULL OR i.last_committer IS DISTINCT FROM p_reader AS is_cold,
+           CASE WHEN i.current_execution_id IS NULL THEN (
+             SELECT h.event_data FROM {schema}.history AS h
+             WHERE h.instance_id = t.id AND h.event_type = 'OrchestrationStarted'
+             ORDER BY h.execution_id DESC LIMIT 1
+           ) END AS start
+    FROM unnest(p_ids) WITH ORDINALITY AS t (id, n)
+    LEFT JOIN LATERAL (
+      SELECT i.current_execution_id, i.orchestration_name, i.orchestration_version, i.last_commit, i.last_committer
+      FROM {schema}.instances AS i WHERE i.instance_id = t.id OFFSET 0
+    ) AS i ON true
+  ) AS known;
+  RETURN QUERY
+    SELECT CASE WHEN t.is_cold THEN 'cold' ELSE 'warm' END, t.turn, t.execution_id, t.id, t.name, t.version,
+           t.last_commit, t.start, s.attempts::bigint
+    FROM unnest(p_ids, p_turns, v_executions, v_cold, v_names, v_versions, v_commits, v_starts)
+      AS t (id, turn, execution_id, is_cold, name, version, last_commit, start)
+    CROSS JOIN LATERAL (SELECT s.attempts FROM {schema}.schedule AS s WHERE s.instance_id = t.id OFFSET 0) AS s;
+  IF NOT (true = ANY (v_cold)) THEN RETURN; END IF;
+  RETURN QUERY
+    SELECT 'event', t.turn, h.event_id, h.event_data, NULL, NULL, NULL, NULL, NULL::bigint
+    FROM unnest(p_ids, p_turns, v_executions, v_cold) AS t (id, turn, execution_id, is_cold)
+    CROSS JOIN LATERAL (
+      SELECT h.event_id, h.event_data FROM {schema}.history AS h
+      WHERE h.instance_id = t.id AND h.execution_id = t.execution_id OFFSET 0
+    ) AS h
+    WHERE t.is_cold
+    ORDER BY t.turn, h.event_id;
+  RETURN QUERY
+    SELECT 'value', t.turn, k.last_updated_at, k.key, k.value, NULL, NULL, NULL, NULL::bigint
+    FROM unnest(p_ids, p_turns, v_cold) AS t (id, turn, is_cold)
+    CROSS JOIN LATERAL (
+      SELECT k.key, k.value, k.last_updated_at FROM {schema}.kv_store AS k WHERE k.instance_id = t.id OFFSET 0
+    ) AS k
+    WHERE t.is_cold;
+END
+$$;
+
+-- Claims the instances that have been ready longest, one for every token, of versions from p_min to p_max. With p_lapses it
+-- looks first for locks that are over; else only where it finds too little. With p_waits it waits first, for whoever has the row
+-- of the oldest locked at the moment. Raises lock_not_available where that takes long (S5).
 --
 -- Answers in parts, of which "turn" says the ordinal of the token:
---   cold     id: execution, a: instance, b: name, c: version, d: last commit, e: start event (without a row), n: attempts
---   warm     the same, where p_reader has committed last: it may know the history
+--   cold, warm, event, value   as describe_turns
 --   message  id: row, a: work item                  in the order of their due times
---   event    id: event id, a: event                 of cold ones
---   value    id: last update, a: key, b: value      of the key-value store, likewise
 --   dropped  a: instance, n: how many queue messages to an instance that nobody has started
---   next     n: when the next row is ready          where there was less than was asked for
---   passed   somebody else had a ready row locked   likewise
+--   next     n: when the next row is ready          where nothing more is ready
+--   passed   somebody else had a ready row locked   where there was less than was asked for
 CREATE FUNCTION {schema}.fetch_turns(
-  p_now bigint, p_until bigint, p_tokens text[], p_reader text, p_min bigint[], p_max bigint[], p_waits boolean
+  p_now bigint, p_until bigint, p_tokens text[], p_reader text, p_min bigint[], p_max bigint[], p_lapses boolean,
+  p_waits boolean
 ) RETURNS TABLE (part text, turn integer, id bigint, a text, b text, c text, d text, e text, n bigint)
 LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan SET lock_timeout = '100ms'
@@ -181,8 +478,7 @@ DECLARE
   v_found text[];
   v_unknown text[];
   v_taken text[] := '{}';
-  v_executions bigint[];
-  v_cold boolean[];
+  v_is_lapsed boolean := false;
 BEGIN
   IF p_waits THEN
     -- S2: for just this one, while it holds nothing. Who waits along the line keeps the locks of those that turn out to be
@@ -197,16 +493,25 @@ BEGIN
         SELECT x.pinned_major, x.pinned_minor, x.pinned_patch FROM {schema}.executions AS x
         WHERE x.instance_id = s.instance_id AND x.execution_id = i.current_execution_id OFFSET 0
       ) AS x ON true
-      WHERE s.place <= p_now AND s.ready_at <= p_now
+      WHERE s.locked_until IS NULL AND s.place <= p_now AND s.ready_at <= p_now
         AND (x.pinned_major IS NULL OR (x.pinned_major, x.pinned_minor, x.pinned_patch)
           BETWEEN (p_min[1], p_min[2], p_min[3]) AND (p_max[1], p_max[2], p_max[3]))
       ORDER BY s.place, s.place_order LIMIT 1
     );
+    IF v_found = '{}' THEN
+      v_found := ARRAY (
+        SELECT s.instance_id FROM {schema}.schedule AS s WHERE s.locked_until <= p_now ORDER BY s.locked_until LIMIT 1
+      );
+    END IF;
     BEGIN
       PERFORM 1 FROM {schema}.schedule AS s WHERE s.instance_id = ANY (v_found) FOR UPDATE;
     EXCEPTION WHEN lock_not_available THEN
       NULL; -- S5: others may have it for long. It is passed over.
     END;
+  END IF;
+  IF p_lapses THEN
+    PERFORM {schema}.lapse_turns(p_now);
+    v_is_lapsed := true;
   END IF;
   WHILE cardinality(v_taken) < cardinality(p_tokens) LOOP
     v_found := ARRAY (
@@ -219,13 +524,18 @@ BEGIN
         SELECT x.pinned_major, x.pinned_minor, x.pinned_patch FROM {schema}.executions AS x
         WHERE x.instance_id = s.instance_id AND x.execution_id = i.current_execution_id OFFSET 0
       ) AS x ON true
-      WHERE s.place <= p_now AND s.ready_at <= p_now
+      WHERE s.locked_until IS NULL AND s.place <= p_now AND s.ready_at <= p_now
         AND (x.pinned_major IS NULL OR (x.pinned_major, x.pinned_minor, x.pinned_patch)
           BETWEEN (p_min[1], p_min[2], p_min[3]) AND (p_max[1], p_max[2], p_max[3]))
       ORDER BY s.place, s.place_order LIMIT cardinality(p_tokens) - cardinality(v_taken)
       FOR UPDATE OF s SKIP LOCKED
     );
-    EXIT WHEN v_found = '{}';
+    IF v_found = '{}' THEN
+      EXIT WHEN v_is_lapsed;
+      v_is_lapsed := true;
+      EXIT WHEN {schema}.lapse_turns(p_now) = 0;
+      CONTINUE;
+    END IF;
 
     -- From here on, later statements: they see all messages that were committed before the rows were locked (S1).
     v_unknown := ARRAY (
@@ -273,70 +583,37 @@ BEGIN
     v_taken := v_taken || v_found;
   END LOOP;
 
-  IF cardinality(v_taken) < cardinality(p_tokens) THEN
-    -- In this order: whoever commits his claim in between is passed, or the end of his lock is seen.
+  -- In this order: whoever commits his claim in between is passed, or the end of his lock is seen.
+  IF {schema}.count_ready_turns(p_now, p_min, p_max, true, 1) > 0 THEN
     RETURN QUERY
       SELECT 'passed', 0, 0::bigint, NULL::text, NULL::text, NULL::text, NULL::text, NULL::text, NULL::bigint
-      WHERE EXISTS (
-        SELECT 1
-        FROM {schema}.schedule AS s
-        LEFT JOIN LATERAL (
-          SELECT i.current_execution_id FROM {schema}.instances AS i WHERE i.instance_id = s.instance_id OFFSET 0
-        ) AS i ON true
-        LEFT JOIN LATERAL (
-          SELECT x.pinned_major, x.pinned_minor, x.pinned_patch FROM {schema}.executions AS x
-          WHERE x.instance_id = s.instance_id AND x.execution_id = i.current_execution_id OFFSET 0
-        ) AS x ON true
-        WHERE s.place <= p_now AND s.ready_at <= p_now
-          AND (x.pinned_major IS NULL OR (x.pinned_major, x.pinned_minor, x.pinned_patch)
-            BETWEEN (p_min[1], p_min[2], p_min[3]) AND (p_max[1], p_max[2], p_max[3]))
-      );
+      WHERE cardinality(v_taken) < cardinality(p_tokens);
+  ELSE
     RETURN QUERY
       SELECT 'next', 0, 0::bigint, NULL::text, NULL::text, NULL::text, NULL::text, NULL::text,
              LEAST(
                (
                  SELECT s.place FROM {schema}.schedule AS s
-                 WHERE s.place > p_now AND s.ready_at IS NOT NULL
+                 WHERE s.locked_until IS NULL AND s.place > p_now AND s.ready_at IS NOT NULL
                  ORDER BY s.place LIMIT 1
                ),
-               (SELECT min(s.ready_at) FROM {schema}.schedule AS s WHERE s.place <= p_now AND s.ready_at > p_now)
+               (
+                 SELECT min(s.ready_at) FROM {schema}.schedule AS s
+                 WHERE s.locked_until IS NULL AND s.place <= p_now AND s.ready_at > p_now
+               ),
+               (
+                 SELECT s.locked_until FROM {schema}.schedule AS s
+                 WHERE s.locked_until > p_now
+                 ORDER BY s.locked_until LIMIT 1
+               )
              );
   END IF;
   IF v_taken = '{}' THEN RETURN; END IF;
 
-  SELECT array_agg(known.execution_id ORDER BY known.n), array_agg(known.is_cold ORDER BY known.n)
-  INTO v_executions, v_cold
-  FROM (
-    SELECT t.n,
-           COALESCE(
-             i.current_execution_id,
-             (SELECT max(x.execution_id) FROM {schema}.executions AS x WHERE x.instance_id = t.id),
-             1
-           ) AS execution_id,
-           i.last_commit IS NULL OR i.last_committer IS DISTINCT FROM p_reader AS is_cold
-    FROM unnest(v_taken) WITH ORDINALITY AS t (id, n)
-    LEFT JOIN LATERAL (
-      SELECT i.current_execution_id, i.last_commit, i.last_committer FROM {schema}.instances AS i
-      WHERE i.instance_id = t.id OFFSET 0
-    ) AS i ON true
-  ) AS known;
-
   RETURN QUERY
-    SELECT CASE WHEN v_cold[t.n] THEN 'cold' ELSE 'warm' END, t.n::integer, v_executions[t.n], t.id,
-           i.orchestration_name, i.orchestration_version, i.last_commit,
-           CASE WHEN i.instance_id IS NULL THEN (
-             SELECT h.event_data FROM {schema}.history AS h
-             WHERE h.instance_id = t.id AND h.event_type = 'OrchestrationStarted'
-             ORDER BY h.execution_id DESC LIMIT 1
-           ) END,
-           s.attempts::bigint
-    FROM unnest(v_taken) WITH ORDINALITY AS t (id, n)
-    CROSS JOIN LATERAL (SELECT s.attempts FROM {schema}.schedule AS s WHERE s.instance_id = t.id OFFSET 0) AS s
-    LEFT JOIN LATERAL (
-      SELECT i.instance_id, i.orchestration_name, i.orchestration_version, i.last_commit FROM {schema}.instances AS i
-      WHERE i.instance_id = t.id OFFSET 0
-    ) AS i ON true
-    ORDER BY t.n;
+    SELECT * FROM {schema}.describe_turns(
+      v_taken, ARRAY (SELECT generate_series(1, cardinality(v_taken))), p_reader
+    );
   RETURN QUERY
     SELECT 'message', t.n::integer, m.id, m.work_item, NULL, NULL, NULL, NULL, NULL::bigint
     FROM unnest(v_taken) WITH ORDINALITY AS t (id, n)
@@ -345,23 +622,6 @@ BEGIN
       WHERE m.instance_id = t.id AND m.visible_at <= p_now OFFSET 0
     ) AS m
     ORDER BY t.n, m.due_at, m.id;
-  IF NOT (true = ANY (v_cold)) THEN RETURN; END IF;
-  RETURN QUERY
-    SELECT 'event', t.n::integer, h.event_id, h.event_data, NULL, NULL, NULL, NULL, NULL::bigint
-    FROM unnest(v_taken) WITH ORDINALITY AS t (id, n)
-    CROSS JOIN LATERAL (
-      SELECT h.event_id, h.event_data FROM {schema}.history AS h
-      WHERE h.instance_id = t.id AND h.execution_id = v_executions[t.n] OFFSET 0
-    ) AS h
-    WHERE v_cold[t.n]
-    ORDER BY t.n, h.event_id;
-  RETURN QUERY
-    SELECT 'value', t.n::integer, k.last_updated_at, k.key, k.value, NULL, NULL, NULL, NULL::bigint
-    FROM unnest(v_taken) WITH ORDINALITY AS t (id, n)
-    CROSS JOIN LATERAL (
-      SELECT k.key, k.value, k.last_updated_at FROM {schema}.kv_store AS k WHERE k.instance_id = t.id OFFSET 0
-    ) AS k
-    WHERE v_cold[t.n];
 END
 $$;
 
@@ -380,217 +640,320 @@ LANGUAGE sql STABLE AS $$
 $$;
 
 -- Commits turns.
---   p_turns       [{ call, token, execution, name, version, parent, status, output, major, minor, patch }]
---   p_events      [{ call, id, type, data }]
---   p_statuses    [{ call, status }]                       custom statuses; null: none
---   p_values      [{ call, key, value, at, all }]          changes of key-values, each key once, "all" first; null: none
---   p_activities  [{ n, call, instance, execution, id, tag, session, item }]   in the order of n
---   p_messages    [{ n, call, instance, due, visible, kind, parent, timer_execution, timer, item }]   likewise
---   p_cancelled   [{ call, instance, execution, id }]      activities; null: none
---   p_timers      [{ call, instance, execution, id }]      timers to cancel; null: none
--- An event that is there already raises unique_violation, and nothing of anybody is written. Answers for those whose lock
--- was live: the instance, and when it is ready again; null: when somebody sends to it.
-CREATE FUNCTION {schema}.ack_turns(
-  p_now bigint, p_committer text, p_turns json, p_events json, p_statuses json, p_values json, p_activities json,
-  p_messages json, p_cancelled json, p_timers json
-) RETURNS TABLE (call integer, instance text, ready_at bigint)
+--   p_ids, p_tokens         whose they are, and by which locks; no instance twice
+--     p_executions          of which executions
+--     p_heads               the ordinal of what is said of the execution, or null
+--   p_names                 what is said of executions; null: nothing new
+--     p_versions, p_parents, p_statuses, p_outputs, p_majors, p_minors, p_patches
+--   p_event_turns           the events: for each the ordinal of its turn
+--     p_event_ids, p_event_types, p_event_data
+--   p_act_turns             the activities, in their order: likewise
+--     p_act_instances, p_act_executions, p_act_ids, p_act_tags, p_act_sessions, p_act_items
+--     p_act_tokens          by which lock somebody wants it at once, if he may have it (S7); null: nobody does
+--     p_act_until           all until one time
+--   p_wanted, p_owners      the tags that they may take, as stored (null: any), and for each of them who may have the sessions of
+--                           the work; null: only work without a session
+--     p_session_until
+--   p_lapses                also look for locks that are over
+--   p_custom      [{ turn, status }]                       custom statuses; null: none
+--   p_values      [{ turn, key, value, at, all }]          changes of key-values, each key once, "all" first; null: none
+--   p_messages    [{ n, turn, instance, due, visible, kind, parent, timer_execution, timer, item }]   in the order of n
+--   p_cancelled   [{ turn, instance, execution, id }]      activities; null: none
+--   p_cancelled_timers   the same of timers
+-- An event that is there already raises unique_violation, and nothing of anybody is written.
+--
+-- Answers in parts, of which "turn" says an ordinal:
+--   lost   of a turn whose lock was not live
+--   left   of a turn whose instance has messages left. n: when it can be claimed; null: when somebody sends to it
+--   over   of a turn after which its execution does not run
+--   given  of an activity that was given to who wanted it. id: its row
+--   older  none was, because others are ready that have waited longer. n: how many. Then those who want something claim as
+--          fetch_activities does, after all is committed: what it answers follows, and "turn" is the ordinal among them
+CREATE FUNCTION {schema}.commit_turns(
+  p_now bigint, p_committer text, p_ids text[], p_tokens text[], p_executions bigint[], p_heads integer[],
+  p_names text[], p_versions text[], p_parents text[], p_statuses text[], p_outputs text[], p_majors bigint[],
+  p_minors bigint[], p_patches bigint[],
+  p_event_turns integer[], p_event_ids bigint[], p_event_types text[], p_event_data text[],
+  p_act_turns integer[], p_act_instances text[], p_act_executions bigint[], p_act_ids bigint[], p_act_tags text[],
+  p_act_sessions text[], p_act_items text[], p_act_tokens text[], p_act_until bigint[],
+  p_wanted text[], p_owners text[], p_session_until bigint, p_lapses boolean,
+  p_custom json, p_values json, p_messages json, p_cancelled json, p_cancelled_timers json
+) RETURNS TABLE (part text, turn integer, id bigint, a text, n bigint, is_over boolean)
 LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
-  v_seen integer[];
-  v_ids text[];
+  v_gives boolean := array_remove(p_act_until, NULL) <> '{}';
+  v_older bigint := 0;
+  v_seen text[];
   v_others text[];
   v_visible bigint[];
   v_due bigint[];
-  -- By call, which count from 0: whose turn it is (null: the lock is not live), and of which execution.
-  v_instances text[];
-  v_executions bigint[];
+  -- By turn: whose it is. Null: the lock is not live.
+  v_live text[];
+  v_ids text[];
+  -- Turns that say who the instance is; that begin an execution; whose execution does not run.
+  v_named integer[];
+  v_new integer[];
+  v_over integer[];
+  v_behind integer[];
+  v_acts bigint[];
   v_cancelled bigint[];
+  v_gone bigint;
 BEGIN
-  -- A look, to know which rows to lock. A lock that is not live now never will be again.
-  SELECT array_agg(t.call), array_agg(s.instance_id) INTO v_seen, v_ids
-  FROM json_to_recordset(p_turns) AS t (call integer, token text)
-  CROSS JOIN LATERAL (
-    SELECT s.instance_id FROM {schema}.schedule AS s WHERE s.lock_token = t.token AND s.locked_until > p_now OFFSET 0
-  ) AS s;
-  IF v_seen IS NULL THEN RETURN; END IF;
-  SELECT array_agg(m.instance ORDER BY m.n), array_agg(m.visible ORDER BY m.n), array_agg(m.due ORDER BY m.n)
-  INTO v_others, v_visible, v_due
-  FROM json_to_recordset(p_messages) AS m (n integer, call integer, instance text, visible bigint, due bigint)
-  JOIN unnest(v_seen, v_ids) AS sender (call, id) ON sender.call = m.call
-  WHERE m.instance <> sender.id;
+  IF v_gives THEN
+    v_older := {schema}.count_ready_activities(p_now, p_wanted, p_owners, p_lapses);
+    IF v_older > 0 THEN
+      v_gives := false;
+      RETURN QUERY SELECT 'older', 0, 0::bigint, NULL::text, v_older, false;
+    END IF;
+  END IF;
 
-  -- S2: their own rows and those of whom they write to, in one order. Whom a neighbour in this batch writes to may lose its
-  -- own lock before it is our turn; the message is to be found all the same (S3).
-  IF v_others IS NULL THEN
-    PERFORM 1 FROM {schema}.schedule AS s WHERE s.instance_id = ANY (v_ids) ORDER BY s.instance_id FOR UPDATE;
+  -- S2: their own rows and those of whom they write to, in one order.
+  IF p_messages IS NULL THEN
+    PERFORM 1 FROM {schema}.schedule AS s WHERE s.instance_id = ANY (p_ids) ORDER BY s.instance_id FOR UPDATE;
   ELSE
-    PERFORM {schema}.lock_schedule(v_others || v_ids, v_visible, v_due);
+    -- A look, to know whose rows to lock. A lock that is not live now never will be again.
+    v_seen := ARRAY (
+      SELECT t.id FROM unnest(p_ids, p_tokens) AS t (id, token)
+      CROSS JOIN LATERAL (
+        SELECT 1 FROM {schema}.schedule AS s
+        WHERE s.instance_id = t.id AND s.lock_token = t.token AND COALESCE(s.locked_until, 0) > p_now OFFSET 0
+      ) AS s
+    );
+    SELECT array_agg(m.instance ORDER BY m.n), array_agg(m.visible ORDER BY m.n), array_agg(m.due ORDER BY m.n)
+    INTO v_others, v_visible, v_due
+    FROM json_to_recordset(p_messages) AS m (n integer, turn integer, instance text, visible bigint, due bigint)
+    WHERE m.instance <> p_ids[m.turn] AND p_ids[m.turn] = ANY (v_seen);
+    -- Whom a neighbour in this batch writes to may lose its own lock before it is our turn; the message is to be found all
+    -- the same (S3).
+    PERFORM {schema}.lock_schedule(v_others || v_seen, v_visible, v_due);
   END IF;
   -- S1
-  SELECT array_agg(s.instance_id ORDER BY t.call), array_agg(t.execution ORDER BY t.call)
-  INTO v_instances, v_executions
-  FROM json_to_recordset(p_turns) AS t (call integer, token text, execution bigint)
-  LEFT JOIN LATERAL (
-    SELECT s.instance_id FROM {schema}.schedule AS s WHERE s.lock_token = t.token AND s.locked_until > p_now OFFSET 0
-  ) AS s ON true;
-  IF cardinality(array_remove(v_instances, NULL)) < cardinality(v_ids) THEN
+  v_live := ARRAY (
+    SELECT s.instance_id FROM unnest(p_ids, p_tokens) WITH ORDINALITY AS t (id, token, n)
+    LEFT JOIN LATERAL (
+      SELECT s.instance_id FROM {schema}.schedule AS s
+      WHERE s.instance_id = t.id AND s.lock_token = t.token AND COALESCE(s.locked_until, 0) > p_now OFFSET 0
+    ) AS s ON true
+    ORDER BY t.n
+  );
+  v_ids := array_remove(v_live, NULL);
+  IF cardinality(v_ids) < cardinality(p_ids) THEN
+    RETURN QUERY
+      SELECT 'lost', t.n::integer, 0::bigint, NULL::text, NULL::bigint, false
+      FROM unnest(v_live) WITH ORDINALITY AS t (id, n) WHERE t.id IS NULL;
     -- Somebody was deleted or taken over in between; its row may be one that the lock has made.
     DELETE FROM {schema}.schedule AS s
-    WHERE s.instance_id = ANY (v_ids) AND s.locked_until IS NULL AND s.ready_at IS NULL
+    WHERE s.instance_id = ANY (v_seen) AND s.locked_until IS NULL AND s.ready_at IS NULL
       AND NOT EXISTS (SELECT 1 FROM {schema}.messages AS m WHERE m.instance_id = s.instance_id OFFSET 0);
   END IF;
-  v_ids := array_remove(v_instances, NULL);
-  IF v_ids = '{}' THEN RETURN; END IF;
+  IF v_ids = '{}' THEN RETURN; END IF; -- Those who want something look for themselves.
 
   DELETE FROM {schema}.messages AS m
   WHERE m.id = ANY (ARRAY (SELECT unnest(s.batch) FROM {schema}.schedule AS s WHERE s.instance_id = ANY (v_ids)));
 
-  INSERT INTO {schema}.instances AS i
-    (instance_id, orchestration_name, orchestration_version, current_execution_id, parent_instance_id, last_commit,
-     last_committer, created_at, updated_at)
-  SELECT v_instances[t.call + 1], t.name, t.version, t.execution, t.parent, t.token, p_committer, p_now, p_now
-  FROM json_to_recordset(p_turns) AS t (call integer, token text, execution bigint, name text, version text, parent text)
-  WHERE v_instances[t.call + 1] IS NOT NULL AND t.name IS NOT NULL AND t.version IS NOT NULL
-  ORDER BY t.call
-  ON CONFLICT (instance_id) DO UPDATE SET
-    orchestration_name = excluded.orchestration_name,
-    orchestration_version = excluded.orchestration_version,
-    current_execution_id = GREATEST(i.current_execution_id, excluded.current_execution_id),
-    last_commit = excluded.last_commit,
-    last_committer = excluded.last_committer,
-    updated_at = excluded.updated_at;
-  UPDATE {schema}.instances AS i SET
-    current_execution_id = GREATEST(i.current_execution_id, t.execution),
-    last_commit = t.token,
-    last_committer = p_committer,
-    updated_at = p_now
-  FROM json_to_recordset(p_turns) AS t (call integer, token text, execution bigint, name text, version text)
-  CROSS JOIN LATERAL (
-    SELECT r.ctid AS tid FROM {schema}.instances AS r WHERE r.instance_id = v_instances[t.call + 1] OFFSET 0
-  ) AS r
-  WHERE i.ctid = r.tid AND (t.name IS NULL OR t.version IS NULL);
-
-  INSERT INTO {schema}.executions (instance_id, execution_id, started_at)
-  SELECT v_instances[t.call + 1], t.execution, p_now
-  FROM json_to_recordset(p_turns) AS t (call integer, execution bigint)
-  WHERE v_instances[t.call + 1] IS NOT NULL AND NOT EXISTS (
-    SELECT 1 FROM {schema}.executions AS x
-    WHERE x.instance_id = v_instances[t.call + 1] AND x.execution_id = t.execution
-    OFFSET 0
+  v_named := ARRAY (
+    SELECT t.n::integer FROM unnest(v_live, p_heads) WITH ORDINALITY AS t (id, head, n)
+    WHERE t.id IS NOT NULL AND p_names[t.head] IS NOT NULL AND p_versions[t.head] IS NOT NULL
   );
-  UPDATE {schema}.executions AS x SET
-    status = COALESCE(t.status, x.status),
-    output = CASE WHEN t.status IS NULL THEN x.output ELSE t.output END,
-    completed_at = CASE WHEN t.status IS NULL THEN x.completed_at WHEN t.status = 'Running' THEN NULL ELSE p_now END,
-    pinned_major = COALESCE(t.major, x.pinned_major),
-    pinned_minor = COALESCE(t.minor, x.pinned_minor),
-    pinned_patch = COALESCE(t.patch, x.pinned_patch)
-  FROM json_to_recordset(p_turns) AS t (
-    call integer, execution bigint, status text, output text, major bigint, minor bigint, patch bigint
-  )
-  CROSS JOIN LATERAL (
-    SELECT r.ctid AS tid FROM {schema}.executions AS r
-    WHERE r.instance_id = v_instances[t.call + 1] AND r.execution_id = t.execution OFFSET 0
-  ) AS r
-  WHERE x.ctid = r.tid AND (t.status IS NOT NULL OR t.major IS NOT NULL);
+  IF v_named <> '{}' THEN
+    INSERT INTO {schema}.instances AS i
+      (instance_id, orchestration_name, orchestration_version, current_execution_id, parent_instance_id, last_commit,
+       last_committer, created_at, updated_at)
+    SELECT p_ids[t.n], p_names[p_heads[t.n]], p_versions[p_heads[t.n]], p_executions[t.n], p_parents[p_heads[t.n]],
+           p_tokens[t.n], p_committer, p_now, p_now
+    FROM unnest(v_named) AS t (n)
+    ON CONFLICT (instance_id) DO UPDATE SET
+      orchestration_name = excluded.orchestration_name,
+      orchestration_version = excluded.orchestration_version,
+      current_execution_id = GREATEST(i.current_execution_id, excluded.current_execution_id),
+      last_commit = excluded.last_commit,
+      last_committer = excluded.last_committer,
+      updated_at = excluded.updated_at;
+  END IF;
+  IF cardinality(v_named) < cardinality(v_ids) THEN
+    WITH changed AS (
+      UPDATE {schema}.instances AS i SET
+        current_execution_id = GREATEST(i.current_execution_id, t.execution),
+        last_commit = t.token,
+        last_committer = p_committer,
+        updated_at = p_now
+      FROM unnest(v_live, p_tokens, p_executions) WITH ORDINALITY AS t (id, token, execution, n)
+      CROSS JOIN LATERAL (
+        SELECT r.ctid AS tid FROM {schema}.instances AS r WHERE r.instance_id = t.id OFFSET 0
+      ) AS r
+      WHERE i.ctid = r.tid AND t.n <> ALL (v_named)
+      RETURNING t.n::integer AS n, i.current_execution_id > t.execution AS is_behind
+    )
+    SELECT array_agg(changed.n) INTO v_behind FROM changed WHERE changed.is_behind;
+  END IF;
+
+  SELECT COALESCE(array_agg(t.n::integer) FILTER (WHERE x.status IS NULL), '{}'),
+         array_agg(t.n::integer) FILTER (WHERE x.status <> 'Running')
+  INTO v_new, v_over
+  FROM unnest(v_live, p_executions) WITH ORDINALITY AS t (id, execution, n)
+  LEFT JOIN LATERAL (
+    SELECT x.status FROM {schema}.executions AS x WHERE x.instance_id = t.id AND x.execution_id = t.execution OFFSET 0
+  ) AS x ON true
+  WHERE t.id IS NOT NULL;
+  IF v_new <> '{}' THEN
+    INSERT INTO {schema}.executions
+      (instance_id, execution_id, status, output, started_at, completed_at, pinned_major, pinned_minor, pinned_patch)
+    SELECT p_ids[t.n], p_executions[t.n], COALESCE(said.status, 'Running'),
+           CASE WHEN said.status IS NOT NULL THEN p_outputs[said.n] END, p_now,
+           CASE WHEN said.status <> 'Running' THEN p_now END, p_majors[said.n], p_minors[said.n], p_patches[said.n]
+    FROM unnest(v_new) AS t (n)
+    CROSS JOIN LATERAL (SELECT p_heads[t.n] AS n, p_statuses[p_heads[t.n]] AS status) AS said;
+  END IF;
+  IF p_names <> '{}' THEN
+    UPDATE {schema}.executions AS x SET
+      status = COALESCE(said.status, x.status),
+      output = CASE WHEN said.status IS NULL THEN x.output ELSE p_outputs[said.n] END,
+      completed_at = CASE
+        WHEN said.status IS NULL THEN x.completed_at WHEN said.status = 'Running' THEN NULL ELSE p_now
+      END,
+      pinned_major = COALESCE(p_majors[said.n], x.pinned_major),
+      pinned_minor = COALESCE(p_minors[said.n], x.pinned_minor),
+      pinned_patch = COALESCE(p_patches[said.n], x.pinned_patch)
+    FROM unnest(v_live, p_executions, p_heads) WITH ORDINALITY AS t (id, execution, head, n)
+    CROSS JOIN LATERAL (SELECT t.head AS n, p_statuses[t.head] AS status) AS said
+    CROSS JOIN LATERAL (
+      SELECT r.ctid AS tid FROM {schema}.executions AS r
+      WHERE r.instance_id = t.id AND r.execution_id = t.execution OFFSET 0
+    ) AS r
+    WHERE x.ctid = r.tid AND t.n <> ALL (v_new) AND (said.status IS NOT NULL OR p_majors[said.n] IS NOT NULL);
+  END IF;
 
   INSERT INTO {schema}.history (instance_id, execution_id, event_id, event_type, event_data)
-  SELECT v_instances[e.call + 1], v_executions[e.call + 1], e.id, e.type, e.data
-  FROM json_to_recordset(p_events) AS e (call integer, id bigint, type text, data text)
-  WHERE v_instances[e.call + 1] IS NOT NULL;
+  SELECT v_live[e.turn], p_executions[e.turn], e.id, e.type, e.data
+  FROM unnest(p_event_turns, p_event_ids, p_event_types, p_event_data) AS e (turn, id, type, data)
+  WHERE v_live[e.turn] IS NOT NULL;
 
-  IF p_statuses IS NOT NULL THEN
+  IF p_custom IS NOT NULL THEN
     UPDATE {schema}.instances AS i SET
       custom_status = c.status,
       custom_status_version = i.custom_status_version + 1
-    FROM json_to_recordset(p_statuses) AS c (call integer, status text)
+    FROM json_to_recordset(p_custom) AS c (turn integer, status text)
     CROSS JOIN LATERAL (
-      SELECT r.ctid AS tid FROM {schema}.instances AS r WHERE r.instance_id = v_instances[c.call + 1] OFFSET 0
+      SELECT r.ctid AS tid FROM {schema}.instances AS r WHERE r.instance_id = v_live[c.turn] OFFSET 0
     ) AS r
     WHERE i.ctid = r.tid;
   END IF;
-  PERFORM {schema}.change_values(p_now, v_instances, p_values);
-  PERFORM {schema}.merge_values(ARRAY (
-    SELECT v_instances[t.call + 1] FROM json_to_recordset(p_turns) AS t (call integer, status text)
-    WHERE v_instances[t.call + 1] IS NOT NULL AND t.status <> 'Running'
-  ));
+  IF p_values IS NOT NULL THEN
+    PERFORM {schema}.change_values(p_now, v_live, p_values);
+  END IF;
+  IF p_names <> '{}' THEN
+    PERFORM {schema}.merge_values(ARRAY (
+      SELECT t.id FROM unnest(v_live, p_heads) AS t (id, head) WHERE t.id IS NOT NULL AND p_statuses[t.head] <> 'Running'
+    ));
+  END IF;
 
-  INSERT INTO {schema}.activities
-    (instance_id, execution_id, activity_id, tag, session_id, ready_at, enqueued_at, work_item)
-  SELECT a.instance, a.execution, a.id, a.tag, a.session, p_now, p_now, a.item
-  FROM json_to_recordset(p_activities) AS a (
-    n integer, call integer, instance text, execution bigint, id bigint, tag text, session text, item text
-  )
-  WHERE v_instances[a.call + 1] IS NOT NULL
-  ORDER BY a.n;
-  INSERT INTO {schema}.messages
-    (instance_id, due_at, visible_at, kind, parent_instance_id, timer_execution_id, timer_id, work_item)
-  SELECT m.instance, m.due, m.visible, m.kind, m.parent, m.timer_execution, m.timer, m.item
-  FROM json_to_recordset(p_messages) AS m (
-    n integer, call integer, instance text, due bigint, visible bigint, kind text, parent text, timer_execution bigint,
-    timer bigint, item text
-  )
-  WHERE v_instances[m.call + 1] IS NOT NULL
-  ORDER BY m.n;
+  IF p_act_turns <> '{}' THEN
+    v_acts := ARRAY (SELECT nextval('{schema}.activity_ids') FROM generate_series(1, cardinality(p_act_turns)));
+    INSERT INTO {schema}.activities
+      (id, instance_id, execution_id, activity_id, tag, session_id, ready_at, is_held, lock_token, attempts, enqueued_at,
+       work_item)
+    SELECT a.row_id, a.instance, a.execution, a.id, a.tag, a.session,
+           CASE WHEN v_gives THEN COALESCE(a.until, p_now) ELSE p_now END,
+           v_gives AND a.until IS NOT NULL, CASE WHEN v_gives THEN a.token END,
+           CASE WHEN v_gives AND a.until IS NOT NULL THEN 1 ELSE 0 END, p_now, a.item
+    FROM unnest(v_acts, p_act_turns, p_act_instances, p_act_executions, p_act_ids, p_act_tags, p_act_sessions,
+                p_act_items, p_act_tokens, p_act_until)
+      AS a (row_id, turn, instance, execution, id, tag, session, item, token, until)
+    WHERE v_live[a.turn] IS NOT NULL;
+  END IF;
+  IF p_messages IS NOT NULL THEN
+    INSERT INTO {schema}.messages
+      (instance_id, due_at, visible_at, kind, parent_instance_id, timer_execution_id, timer_id, work_item)
+    SELECT m.instance, m.due, m.visible, m.kind, m.parent, m.timer_execution, m.timer, m.item
+    FROM json_to_recordset(p_messages) AS m (
+      n integer, turn integer, instance text, due bigint, visible bigint, kind text, parent text, timer_execution bigint,
+      timer bigint, item text
+    )
+    WHERE v_live[m.turn] IS NOT NULL
+    ORDER BY m.n;
+  END IF;
 
   -- After what was added: what stands in both lists is gone.
   IF p_cancelled IS NOT NULL THEN
     v_cancelled := ARRAY (
       SELECT a.id
-      FROM json_to_recordset(p_cancelled) AS c (call integer, instance text, execution bigint, id bigint)
+      FROM json_to_recordset(p_cancelled) AS c (turn integer, instance text, execution bigint, id bigint)
       CROSS JOIN LATERAL (
         SELECT a.id FROM {schema}.activities AS a
         WHERE a.instance_id = c.instance AND a.execution_id = c.execution AND a.activity_id = c.id OFFSET 0
       ) AS a
-      WHERE v_instances[c.call + 1] IS NOT NULL
+      WHERE v_live[c.turn] IS NOT NULL
     );
     PERFORM 1 FROM {schema}.activities AS a WHERE a.id = ANY (v_cancelled) ORDER BY a.id FOR UPDATE; -- S2
     DELETE FROM {schema}.activities AS a WHERE a.id = ANY (v_cancelled);
   END IF;
-  IF p_timers IS NOT NULL THEN
+  IF p_cancelled_timers IS NOT NULL THEN
     DELETE FROM {schema}.messages AS m WHERE m.id = ANY (ARRAY (
       SELECT timer.id
-      FROM json_to_recordset(p_timers) AS c (call integer, instance text, execution bigint, id bigint)
+      FROM json_to_recordset(p_cancelled_timers) AS c (turn integer, instance text, execution bigint, id bigint)
       CROSS JOIN LATERAL (
         SELECT m.id FROM {schema}.messages AS m
         WHERE m.instance_id = c.instance AND m.timer_execution_id = c.execution AND m.timer_id = c.id OFFSET 0
       ) AS timer
-      WHERE v_instances[c.call + 1] IS NOT NULL
+      WHERE v_live[c.turn] IS NOT NULL
     ));
   END IF;
 
-  PERFORM {schema}.release_schedule(v_ids, true);
-  RETURN QUERY
-    SELECT v.n::integer - 1, v.id, s.ready_at
-    FROM unnest(v_instances) WITH ORDINALITY AS v (id, n)
-    LEFT JOIN LATERAL (SELECT s.ready_at FROM {schema}.schedule AS s WHERE s.instance_id = v.id OFFSET 0) AS s ON true
-    WHERE v.id IS NOT NULL;
+  DELETE FROM {schema}.schedule AS s
+  WHERE s.instance_id = ANY (v_ids)
+    AND NOT EXISTS (SELECT 1 FROM {schema}.messages AS m WHERE m.instance_id = s.instance_id OFFSET 0);
+  GET DIAGNOSTICS v_gone = ROW_COUNT;
+  IF v_gone < cardinality(v_ids) THEN
+    PERFORM {schema}.release_schedule(v_ids, true);
+    RETURN QUERY
+      SELECT 'left', t.n::integer, 0::bigint, NULL::text, s.ready_at, false
+      FROM unnest(v_live) WITH ORDINALITY AS t (id, n)
+      CROSS JOIN LATERAL (SELECT s.ready_at FROM {schema}.schedule AS s WHERE s.instance_id = t.id OFFSET 0) AS s;
+  END IF;
+  IF v_gives THEN
+    RETURN QUERY
+      SELECT 'over', over.n, 0::bigint, NULL::text, NULL::bigint, true FROM unnest(v_over || v_behind) AS over (n)
+      UNION ALL
+      SELECT 'given', a.n::integer, a.id, NULL, NULL, false
+      FROM unnest(v_acts, p_act_turns, p_act_until) WITH ORDINALITY AS a (id, turn, until, n)
+      WHERE a.until IS NOT NULL AND v_live[a.turn] IS NOT NULL AND a.id <> ALL (COALESCE(v_cancelled, '{}'));
+  END IF;
+  IF v_older > 0 THEN
+    BEGIN
+      RETURN QUERY
+        SELECT * FROM {schema}.fetch_activities(
+          p_now, (array_remove(p_act_until, NULL))[1], array_remove(p_act_tokens, NULL), p_wanted, p_owners,
+          p_session_until, p_lapses, false
+        );
+    EXCEPTION WHEN lock_not_available THEN -- S5: what was committed stays committed.
+      RETURN QUERY SELECT 'passed', 0, 0::bigint, NULL::text, NULL::bigint, false;
+    END;
+  END IF;
 END
 $$;
 
--- What turns change in key-values. p_instances: by call, as in ack_turns.
+-- What turns change in key-values. p_instances: by turn, as in commit_turns.
 CREATE FUNCTION {schema}.change_values(p_now bigint, p_instances text[], p_values json) RETURNS void
 LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  IF p_values IS NULL THEN RETURN; END IF;
   -- A clear of everything hides every key that the instance has, in either table.
   INSERT INTO {schema}.kv_delta AS d (instance_id, key, value, last_updated_at)
   SELECT had.instance_id, had.key, NULL, p_now
-  FROM json_to_recordset(p_values) AS c (call integer, "all" boolean)
+  FROM json_to_recordset(p_values) AS c (turn integer, "all" boolean)
   CROSS JOIN LATERAL (
-    SELECT k.instance_id, k.key FROM {schema}.kv_store AS k WHERE k.instance_id = p_instances[c.call + 1]
+    SELECT k.instance_id, k.key FROM {schema}.kv_store AS k WHERE k.instance_id = p_instances[c.turn]
     UNION
-    SELECT k.instance_id, k.key FROM {schema}.kv_delta AS k WHERE k.instance_id = p_instances[c.call + 1]
+    SELECT k.instance_id, k.key FROM {schema}.kv_delta AS k WHERE k.instance_id = p_instances[c.turn]
   ) AS had
   WHERE c."all"
   ON CONFLICT (instance_id, key) DO UPDATE SET value = NULL, last_updated_at = excluded.last_updated_at;
   INSERT INTO {schema}.kv_delta AS d (instance_id, key, value, last_updated_at)
-  SELECT p_instances[c.call + 1], c.key, c.value, c.at
-  FROM json_to_recordset(p_values) AS c (call integer, key text, value text, at bigint, "all" boolean)
-  WHERE p_instances[c.call + 1] IS NOT NULL AND NOT c."all"
+  SELECT p_instances[c.turn], c.key, c.value, c.at
+  FROM json_to_recordset(p_values) AS c (turn integer, key text, value text, at bigint, "all" boolean)
+  WHERE p_instances[c.turn] IS NOT NULL AND NOT c."all"
   ON CONFLICT (instance_id, key) DO UPDATE SET value = excluded.value, last_updated_at = excluded.last_updated_at;
 END
 $$;
@@ -615,28 +978,10 @@ BEGIN
 END
 $$;
 
--- Locks the rows of those who hold these tokens, in the order of their ids (S2, T4). p_turns: [{ token }].
-CREATE FUNCTION {schema}.lock_turns(p_turns json) RETURNS void
-LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
-SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-  v_ids text[];
-  v_tokens text[];
-BEGIN
-  SELECT array_agg(s.instance_id), array_agg(t.token) INTO v_ids, v_tokens
-  FROM json_to_recordset(p_turns) AS t (token text)
-  CROSS JOIN LATERAL (SELECT s.instance_id FROM {schema}.schedule AS s WHERE s.lock_token = t.token OFFSET 0) AS s;
-  PERFORM 1
-  FROM {schema}.schedule AS s
-  WHERE s.instance_id = ANY (v_ids) AND s.lock_token = ANY (v_tokens)
-  ORDER BY s.instance_id
-  FOR UPDATE;
-END
-$$;
-
--- Gives instances back. p_turns: [{ call, token, until, taken_back }]; "until" keeps the instance back until then,
--- "taken_back" is how many attempts are not to count. Answers for those that were there, as ack_turns.
-CREATE FUNCTION {schema}.abandon_turns(p_turns json) RETURNS TABLE (call integer, instance text, ready_at bigint)
+-- Gives instances back. p_turns: [{ call, id, token, until, taken_back }], no instance twice; "until" keeps the instance back
+-- until then, "taken_back" is how many attempts are not to count. Answers for those that were there: when each is ready again;
+-- null: when somebody sends to it.
+CREATE FUNCTION {schema}.abandon_turns(p_turns json) RETURNS TABLE (call integer, ready_at bigint)
 LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
@@ -644,44 +989,56 @@ DECLARE
   v_calls integer[];
   v_ids text[];
 BEGIN
-  PERFORM {schema}.lock_turns(p_turns); -- S1, S2
-  SELECT array_agg(t.call), array_agg(s.instance_id) INTO v_calls, v_ids
-  FROM json_to_recordset(p_turns) AS t (call integer, token text)
-  CROSS JOIN LATERAL (SELECT s.instance_id FROM {schema}.schedule AS s WHERE s.lock_token = t.token OFFSET 0) AS s;
+  -- S1, S2
+  PERFORM 1 FROM {schema}.schedule AS s
+  WHERE s.instance_id = ANY (ARRAY (SELECT t.id FROM json_to_recordset(p_turns) AS t (id text)))
+  ORDER BY s.instance_id
+  FOR UPDATE;
+  WITH given_back AS (
+    UPDATE {schema}.schedule AS s SET
+      lock_token = NULL,
+      batch = NULL,
+      attempts = GREATEST(s.attempts - t.taken_back, 0),
+      locked_until = t.until,
+      ready_at = COALESCE(t.until, s.ready_at)
+    FROM json_to_recordset(p_turns) AS t (call integer, id text, token text, until bigint, taken_back integer)
+    CROSS JOIN LATERAL (
+      SELECT r.ctid AS tid FROM {schema}.schedule AS r WHERE r.instance_id = t.id AND r.lock_token = t.token OFFSET 0
+    ) AS r
+    WHERE s.ctid = r.tid
+    RETURNING t.call, s.instance_id
+  )
+  SELECT array_agg(g.call), array_agg(g.instance_id) INTO v_calls, v_ids FROM given_back AS g;
   IF v_calls IS NULL THEN RETURN; END IF;
-
-  UPDATE {schema}.schedule AS s SET
-    lock_token = NULL,
-    batch = NULL,
-    attempts = GREATEST(s.attempts - t.taken_back, 0),
-    locked_until = t.until,
-    ready_at = COALESCE(t.until, s.ready_at)
-  FROM json_to_recordset(p_turns) AS t (token text, until bigint, taken_back integer)
-  CROSS JOIN LATERAL (SELECT r.ctid AS tid FROM {schema}.schedule AS r WHERE r.lock_token = t.token OFFSET 0) AS r
-  WHERE s.ctid = r.tid;
   PERFORM {schema}.release_schedule(
     ARRAY (SELECT s.instance_id FROM {schema}.schedule AS s WHERE s.instance_id = ANY (v_ids) AND s.locked_until IS NULL),
     false
   );
   RETURN QUERY
-    SELECT v.call, v.id, s.ready_at
+    SELECT v.call, s.ready_at
     FROM unnest(v_calls, v_ids) AS v (call, id)
     LEFT JOIN LATERAL (SELECT s.ready_at FROM {schema}.schedule AS s WHERE s.instance_id = v.id OFFSET 0) AS s ON true;
 END
 $$;
 
--- Renews live locks. p_turns: [{ call, token, until }]. Answers which were live.
+-- Renews live locks. p_turns: [{ call, id, token, until }], no instance twice. Answers which were live.
 CREATE FUNCTION {schema}.renew_turns(p_now bigint, p_turns json) RETURNS TABLE (call integer)
 LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 BEGIN
-  PERFORM {schema}.lock_turns(p_turns); -- S2
+  -- S2. What is over is not even locked: whoever looks for work passes over what is.
+  PERFORM 1 FROM {schema}.schedule AS s
+  WHERE s.instance_id = ANY (ARRAY (SELECT t.id FROM json_to_recordset(p_turns) AS t (id text)))
+    AND COALESCE(s.locked_until, 0) > p_now
+  ORDER BY s.instance_id
+  FOR UPDATE;
   RETURN QUERY
     UPDATE {schema}.schedule AS s SET locked_until = t.until, ready_at = t.until
-    FROM json_to_recordset(p_turns) AS t (call integer, token text, until bigint)
+    FROM json_to_recordset(p_turns) AS t (call integer, id text, token text, until bigint)
     CROSS JOIN LATERAL (
-      SELECT r.ctid AS tid FROM {schema}.schedule AS r WHERE r.lock_token = t.token AND r.locked_until > p_now OFFSET 0
+      SELECT r.ctid AS tid FROM {schema}.schedule AS r
+      WHERE r.instance_id = t.id AND r.lock_token = t.token AND COALESCE(r.locked_until, 0) > p_now OFFSET 0
     ) AS r
     WHERE s.ctid = r.tid
     RETURNING t.call;
@@ -690,21 +1047,21 @@ $$;
 
 -- The holder of this lock finds that its start cannot be read: nobody has said what the instance is. No attempt counts. Of
 -- what has come meanwhile nobody knows anything yet: it is to be fetched.
-CREATE FUNCTION {schema}.set_turn_aside(p_now bigint, p_token text)
+CREATE FUNCTION {schema}.set_turn_aside(p_now bigint, p_id text, p_token text)
 RETURNS TABLE (dropped_for text, dropped bigint)
 LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET jit = off
 SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  v_id text;
   v_batch bigint[];
 BEGIN
-  SELECT s.instance_id, s.batch INTO v_id, v_batch FROM {schema}.schedule AS s WHERE s.lock_token = p_token FOR UPDATE;
+  SELECT s.batch INTO v_batch FROM {schema}.schedule AS s
+  WHERE s.instance_id = p_id AND s.lock_token = p_token FOR UPDATE;
   IF NOT FOUND THEN RETURN; END IF;
-  UPDATE {schema}.schedule SET attempts = GREATEST(attempts - 1, 0) WHERE instance_id = v_id;
-  IF EXISTS (SELECT 1 FROM {schema}.messages AS m WHERE m.instance_id = v_id AND m.id <> ALL (v_batch)) THEN
-    PERFORM {schema}.release_schedule(ARRAY[v_id], false);
+  UPDATE {schema}.schedule SET attempts = GREATEST(attempts - 1, 0) WHERE instance_id = p_id;
+  IF EXISTS (SELECT 1 FROM {schema}.messages AS m WHERE m.instance_id = p_id AND m.id <> ALL (v_batch)) THEN
+    PERFORM {schema}.release_schedule(ARRAY[p_id], false);
   ELSE
-    RETURN QUERY SELECT * FROM {schema}.set_instances_aside(p_now, ARRAY[v_id]);
+    RETURN QUERY SELECT * FROM {schema}.set_instances_aside(p_now, ARRAY[p_id]);
   END IF;
 END
 $$;

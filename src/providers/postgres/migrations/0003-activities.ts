@@ -15,36 +15,37 @@ LANGUAGE sql VOLATILE AS $$
   ORDER BY a.n
 $$;
 
--- The tags of all queued work, each found by one step in the index.
+-- The tags of all work that stands in line, each found by one step in the index.
 CREATE FUNCTION {schema}.queued_tags() RETURNS text[]
 LANGUAGE sql STABLE AS $$
   WITH RECURSIVE queued (tag) AS (
-    (SELECT a.tag FROM {schema}.activities AS a ORDER BY a.tag LIMIT 1)
+    (SELECT a.tag FROM {schema}.activities AS a WHERE NOT a.is_held ORDER BY a.tag LIMIT 1)
     UNION ALL
-    SELECT (SELECT a.tag FROM {schema}.activities AS a WHERE a.tag > queued.tag ORDER BY a.tag LIMIT 1)
+    SELECT (SELECT a.tag FROM {schema}.activities AS a WHERE NOT a.is_held AND a.tag > queued.tag ORDER BY a.tag LIMIT 1)
     FROM queued WHERE queued.tag IS NOT NULL
   )
   SELECT COALESCE(pg_catalog.array_agg(queued.tag), '{}') FROM queued WHERE queued.tag IS NOT NULL
 $$;
 
 -- Claims the oldest activities that suit, at most one for every token. p_tags: as stored; null: any. p_owners: for each token
--- who may have the sessions of the work, until p_session_until; null: only work without a session. With p_waits it waits
--- first, for whoever has the oldest of them locked at the moment. Raises lock_not_available where that takes long (S5).
+-- who may have the sessions of the work, until p_session_until; null: only work without a session. With p_lapses it looks first
+-- for locks that are over; else only where it finds too little. With p_waits it waits first, for whoever has the oldest of them
+-- locked at the moment. Raises lock_not_available where that takes long (S5).
 --
 -- Answers in parts:
 --   work    turn: the ordinal of the token, id: row, a: work item, n: attempts, is_over: whether nobody wants its outcome
---   next    n: when the next of them is ready, or a session ends      where there was less than was asked for
---   passed  there may be more: others had some locked, or have just taken a session      likewise
+--   next    n: when the next of them is ready, or a session ends, is_over: whether nothing more is ready for whomever
+--   passed  there may be more: others had some locked, or have just taken a session, and there was less than was asked for
 CREATE FUNCTION {schema}.fetch_activities(
   p_now bigint, p_until bigint, p_tokens text[], p_tags text[], p_owners text[], p_session_until bigint,
-  p_waits boolean
+  p_lapses boolean, p_waits boolean
 ) RETURNS TABLE (part text, turn integer, id bigint, a text, n bigint, is_over boolean)
 LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan SET lock_timeout = '100ms'
 SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
-  v_tags text[] := COALESCE(p_tags, {schema}.queued_tags());
+  v_tags text[];
   v_owners text[] := array_remove(p_owners, NULL);
   v_left integer := cardinality(p_tokens);
   v_tried bigint[] := '{}';
@@ -56,7 +57,14 @@ DECLARE
   v_turns integer[] := '{}';
   -- Sessions whose owners have all that they asked for.
   v_closed text[] := '{}';
+  v_waits boolean := p_waits;
+  v_is_lapsed boolean := false;
 BEGIN
+  IF p_lapses AND NOT p_waits THEN
+    PERFORM {schema}.lapse_activities(p_now);
+    v_is_lapsed := true;
+  END IF;
+  v_tags := COALESCE(p_tags, {schema}.queued_tags());
   WHILE v_left > 0 LOOP
     v_found := ARRAY (
       SELECT best.id
@@ -64,7 +72,7 @@ BEGIN
       CROSS JOIN LATERAL (
         SELECT q.id, q.ready_at
         FROM {schema}.activities AS q
-        WHERE q.tag = wanted.tag AND q.ready_at <= p_now
+        WHERE q.tag = wanted.tag AND NOT q.is_held AND q.ready_at <= p_now
           -- Not one by one: a few sessions may have much in the queue. They are gathered once, when the first is met.
           AND (q.session_id IS NULL OR (v_owners <> '{}' AND q.session_id <> ALL (v_closed) AND q.session_id NOT IN (
             SELECT s.session_id FROM {schema}.sessions AS s
@@ -77,13 +85,28 @@ BEGIN
       ORDER BY best.ready_at, best.id
       LIMIT v_left
     );
-    EXIT WHEN v_found = '{}';
-    IF p_waits AND v_tried = '{}' THEN
+    IF v_found = '{}' AND v_waits THEN
+      v_found := ARRAY (
+        SELECT q.id FROM {schema}.activities AS q
+        WHERE q.is_held AND q.ready_at <= p_now AND (p_tags IS NULL OR q.tag || '' = ANY (p_tags))
+        ORDER BY q.ready_at LIMIT 1
+      );
+    END IF;
+    IF v_waits THEN
+      v_waits := false;
       BEGIN
         PERFORM 1 FROM {schema}.activities AS q WHERE q.id = v_found[1] FOR UPDATE; -- S2: it holds nothing yet.
       EXCEPTION WHEN lock_not_available THEN
         NULL; -- S5: others may have it for long. It is passed over.
       END;
+      CONTINUE;
+    END IF;
+    IF v_found = '{}' THEN
+      EXIT WHEN v_is_lapsed;
+      v_is_lapsed := true;
+      EXIT WHEN {schema}.lapse_activities(p_now) = 0;
+      v_tags := COALESCE(p_tags, {schema}.queued_tags());
+      CONTINUE;
     END IF;
     v_tried := v_tried || v_found;
 
@@ -91,7 +114,7 @@ BEGIN
     v_found := ARRAY (
       SELECT locked.id FROM (
         SELECT q.id, q.ready_at FROM {schema}.activities AS q
-        WHERE q.id = ANY (v_found) AND q.ready_at + 0 <= p_now
+        WHERE q.id = ANY (v_found) AND NOT q.is_held AND q.ready_at + 0 <= p_now
         ORDER BY q.id
         FOR UPDATE SKIP LOCKED
       ) AS locked
@@ -112,7 +135,11 @@ BEGIN
   -- S2: all activities are locked by now.
   v_turns := {schema}.claim_sessions(p_now, v_taken, v_turns, p_owners, p_session_until);
   v_left := cardinality(p_tokens) - cardinality(array_remove(v_turns, NULL));
-  UPDATE {schema}.activities AS q SET lock_token = p_tokens[f.turn], ready_at = p_until, attempts = q.attempts + 1
+  UPDATE {schema}.activities AS q SET
+    lock_token = p_tokens[f.turn],
+    ready_at = p_until,
+    is_held = true,
+    attempts = q.attempts + 1
   FROM unnest(v_taken, v_turns) AS f (id, turn)
   CROSS JOIN LATERAL (SELECT r.ctid AS tid FROM {schema}.activities AS r WHERE r.id = f.id OFFSET 0) AS r
   WHERE q.ctid = r.tid AND f.turn IS NOT NULL;
@@ -123,25 +150,42 @@ BEGIN
       WHERE array_position(v_turns, NULL) IS NOT NULL OR EXISTS (
         SELECT 1 FROM {schema}.activities AS q
         WHERE q.id = ANY (v_tried) AND q.id <> ALL (v_locked) AND q.ready_at + 0 <= p_now
+      ) OR EXISTS (
+        SELECT 1 FROM {schema}.activities AS q
+        WHERE q.is_held AND q.ready_at <= p_now AND (p_tags IS NULL OR q.tag || '' = ANY (p_tags))
       );
-    RETURN QUERY
-      SELECT 'next', 0, 0::bigint, NULL::text, LEAST(
-        (
-          SELECT min(soonest.ready_at)
-          FROM unnest(v_tags) AS wanted (tag)
-          CROSS JOIN LATERAL (
-            SELECT q.ready_at FROM {schema}.activities AS q
-            WHERE q.tag = wanted.tag AND q.ready_at > p_now
-            ORDER BY q.ready_at LIMIT 1
-          ) AS soonest
-        ),
-        (
-          SELECT s.locked_until FROM {schema}.sessions AS s
-          WHERE v_owners <> '{}' AND s.locked_until > p_now
-          ORDER BY s.locked_until LIMIT 1
-        )
-      ), false;
   END IF;
+  RETURN QUERY
+    SELECT 'next', 0, 0::bigint, NULL::text, LEAST(
+      (
+        SELECT min(soonest.ready_at)
+        FROM unnest(v_tags) AS wanted (tag)
+        CROSS JOIN LATERAL (
+          SELECT q.ready_at FROM {schema}.activities AS q
+          WHERE q.tag = wanted.tag AND NOT q.is_held AND q.ready_at > p_now
+          ORDER BY q.ready_at LIMIT 1
+        ) AS soonest
+      ),
+      (
+        SELECT q.ready_at FROM {schema}.activities AS q
+        WHERE q.is_held AND q.ready_at > p_now AND (p_tags IS NULL OR q.tag || '' = ANY (p_tags))
+        ORDER BY q.ready_at LIMIT 1
+      ),
+      (
+        SELECT s.locked_until FROM {schema}.sessions AS s
+        WHERE v_owners <> '{}' AND s.locked_until > p_now
+        ORDER BY s.locked_until LIMIT 1
+      )
+    ), NOT EXISTS (
+      SELECT 1 FROM unnest(v_tags) AS wanted (tag)
+      WHERE EXISTS (
+        SELECT 1 FROM {schema}.activities AS q
+        WHERE q.tag = wanted.tag AND NOT q.is_held AND q.ready_at <= p_now OFFSET 0
+      )
+    ) AND NOT EXISTS (
+      SELECT 1 FROM {schema}.activities AS q
+      WHERE q.is_held AND q.ready_at <= p_now AND (p_tags IS NULL OR q.tag || '' = ANY (p_tags))
+    );
   RETURN QUERY
     SELECT 'work', t.turn, q.id, q.work_item, q.attempts::bigint,
            COALESCE(i.current_execution_id <> q.execution_id OR x.status <> 'Running', false)
@@ -270,57 +314,52 @@ BEGIN
 END
 $$;
 
--- Removes activities whose lock is live, and sends their outcomes. p_acks: [{ call, token }]; p_messages as of
--- enqueue_messages, none for a call without an outcome. Answers which were live.
-CREATE FUNCTION {schema}.ack_activities(p_now bigint, p_acks json, p_messages json) RETURNS TABLE (call integer)
+-- How many activities any of these owners could claim; a hundred of a tag at most. p_tags, p_owners: as of fetch_activities. With
+-- p_lapses, also those whose lock is over.
+CREATE FUNCTION {schema}.count_ready_activities(p_now bigint, p_tags text[], p_owners text[], p_lapses boolean)
+RETURNS bigint
 LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_column
 DECLARE
-  v_calls integer[];
-  v_seen bigint[];
-  v_ids text[];
-  v_visible bigint[];
-  v_due bigint[];
-  v_sessions text[];
+  v_tags text[] := COALESCE(p_tags, {schema}.queued_tags());
+  v_owners text[] := array_remove(p_owners, NULL);
+  v_count bigint;
 BEGIN
-  -- A look, to know which rows to lock. A lock that is not live now never will be again.
-  SELECT array_agg(t.call), array_agg(q.id) INTO v_calls, v_seen
-  FROM json_to_recordset(p_acks) AS t (call integer, token text)
-  CROSS JOIN LATERAL (
-    SELECT q.id FROM {schema}.activities AS q WHERE q.lock_token = t.token AND q.ready_at + 0 > p_now OFFSET 0
-  ) AS q;
-  IF v_calls IS NULL THEN RETURN; END IF;
-  SELECT array_agg(m.instance ORDER BY m.call), array_agg(m.visible ORDER BY m.call), array_agg(m.due ORDER BY m.call)
-  INTO v_ids, v_visible, v_due
-  FROM json_to_recordset(p_messages) AS m (call integer, instance text, visible bigint, due bigint)
-  WHERE m.call = ANY (v_calls);
-  IF v_ids IS NOT NULL THEN
-    PERFORM {schema}.lock_schedule(v_ids, v_visible, v_due); -- S1, S2
-  END IF;
-
-  PERFORM 1 FROM {schema}.activities AS q WHERE q.id = ANY (v_seen) ORDER BY q.id FOR UPDATE; -- S2
-  WITH gone AS (
-    DELETE FROM {schema}.activities AS q
-    USING json_to_recordset(p_acks) AS t (call integer, token text)
+  v_count := (
+    SELECT count(*) FROM unnest(v_tags) AS wanted (tag)
     CROSS JOIN LATERAL (
-      SELECT r.ctid AS tid FROM {schema}.activities AS r
-      WHERE r.lock_token = t.token AND r.ready_at + 0 > p_now AND r.id = ANY (v_seen) OFFSET 0
-    ) AS r
-    WHERE q.ctid = r.tid
-    RETURNING t.call, q.session_id
-  )
-  SELECT array_agg(gone.call), array_agg(gone.session_id) FILTER (WHERE gone.session_id IS NOT NULL)
-  INTO v_calls, v_sessions FROM gone;
-  IF v_calls IS NULL THEN RETURN; END IF;
+      SELECT 1 FROM {schema}.activities AS q
+      WHERE q.tag = wanted.tag AND NOT q.is_held AND q.ready_at <= p_now
+        AND (q.session_id IS NULL OR (v_owners <> '{}' AND q.session_id NOT IN (
+          SELECT s.session_id FROM {schema}.sessions AS s
+          WHERE s.locked_until > p_now AND s.owner_id <> ALL (v_owners)
+        )))
+      LIMIT 100
+    ) AS ready
+  );
+  IF p_lapses THEN
+    v_count := v_count + (
+      SELECT count(*) FROM (SELECT 1 FROM {schema}.activities AS q WHERE q.is_held AND q.ready_at <= p_now LIMIT 100) AS ended
+    );
+  END IF;
+  RETURN v_count;
+END
+$$;
 
-  INSERT INTO {schema}.messages (instance_id, due_at, visible_at, kind, work_item)
-  SELECT m.instance, m.due, m.visible, m.kind, m.item
-  FROM json_to_recordset(p_messages) AS m (call integer, instance text, due bigint, visible bigint, kind text, item text)
-  WHERE m.call = ANY (v_calls)
-  ORDER BY m.call;
-  PERFORM {schema}.touch_sessions(p_now, v_sessions);
-  RETURN QUERY SELECT unnest(v_calls);
+-- S6: those whose lock is over stand in line again, but for those whom somebody has locked at the moment. Answers how many they
+-- are.
+CREATE FUNCTION {schema}.lapse_activities(p_now bigint) RETURNS bigint
+LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  v_lapsed bigint;
+BEGIN
+  WITH ended AS MATERIALIZED (
+    SELECT q.ctid AS tid FROM {schema}.activities AS q WHERE q.is_held AND q.ready_at <= p_now FOR UPDATE SKIP LOCKED
+  )
+  UPDATE {schema}.activities AS q SET is_held = false FROM ended WHERE q.ctid = ended.tid;
+  GET DIAGNOSTICS v_lapsed = ROW_COUNT;
+  RETURN v_lapsed;
 END
 $$;
 
@@ -329,54 +368,40 @@ CREATE FUNCTION {schema}.touch_sessions(p_now bigint, p_sessions text[]) RETURNS
 LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET jit = off
 SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  IF p_sessions IS NULL THEN RETURN; END IF;
   PERFORM 1 FROM {schema}.sessions AS s WHERE s.session_id = ANY (p_sessions) ORDER BY s.session_id FOR UPDATE; -- S2
   UPDATE {schema}.sessions SET last_activity_at = p_now
   WHERE session_id = ANY (p_sessions) AND locked_until + 0 > p_now;
 END
 $$;
 
--- Locks the activities with these tokens, in the order of their ids (S2, T4); those whose lock is live, if there is a time.
--- p_acts: [{ token }].
-CREATE FUNCTION {schema}.lock_activities(p_live_at bigint, p_acts json) RETURNS void
-LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
-SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-  v_ids bigint[];
-  v_tokens text[];
-BEGIN
-  SELECT array_agg(q.id), array_agg(t.token) INTO v_ids, v_tokens
-  FROM json_to_recordset(p_acts) AS t (token text)
-  CROSS JOIN LATERAL (SELECT q.id FROM {schema}.activities AS q WHERE q.lock_token = t.token OFFSET 0) AS q;
-  PERFORM 1
-  FROM {schema}.activities AS q
-  WHERE q.id = ANY (v_ids) AND q.lock_token = ANY (v_tokens) AND (p_live_at IS NULL OR q.ready_at + 0 > p_live_at)
-  ORDER BY q.id
-  FOR UPDATE;
-END
-$$;
-
--- Gives activities back. p_acts: [{ call, token, until, taken_back }]: "until" keeps it back until then. Answers which were
--- there.
+-- Gives activities back. p_acts: [{ call, id, token, until, taken_back }], none twice: "until" keeps it back until then. Answers
+-- which were there.
 CREATE FUNCTION {schema}.abandon_activities(p_acts json) RETURNS TABLE (call integer)
 LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 BEGIN
-  PERFORM {schema}.lock_activities(NULL, p_acts); -- S2
+  PERFORM 1 FROM {schema}.activities AS q
+  WHERE q.id = ANY (ARRAY (SELECT t.id FROM json_to_recordset(p_acts) AS t (id bigint)))
+  ORDER BY q.id -- S2
+  FOR UPDATE;
   RETURN QUERY
     UPDATE {schema}.activities AS q SET
       lock_token = NULL,
+      is_held = false,
       ready_at = COALESCE(t.until, q.enqueued_at),
       attempts = GREATEST(q.attempts - t.taken_back, 0)
-    FROM json_to_recordset(p_acts) AS t (call integer, token text, until bigint, taken_back integer)
-    CROSS JOIN LATERAL (SELECT r.ctid AS tid FROM {schema}.activities AS r WHERE r.lock_token = t.token OFFSET 0) AS r
+    FROM json_to_recordset(p_acts) AS t (call integer, id bigint, token text, until bigint, taken_back integer)
+    CROSS JOIN LATERAL (
+      SELECT r.ctid AS tid FROM {schema}.activities AS r WHERE r.id = t.id AND r.lock_token = t.token OFFSET 0
+    ) AS r
     WHERE q.ctid = r.tid
     RETURNING t.call;
 END
 $$;
 
--- Renews live locks. p_acts: [{ call, token, until }]. Answers which were live, and whether nobody wants the outcome any more.
+-- Renews live locks. p_acts: [{ call, id, token, until }], none twice. Answers which were live, and whether nobody wants the
+-- outcome any more.
 CREATE FUNCTION {schema}.renew_activities(p_now bigint, p_acts json) RETURNS TABLE (call integer, is_over boolean)
 LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan SET search_path = pg_catalog, pg_temp AS $$
@@ -387,12 +412,16 @@ DECLARE
   v_sessions text[];
 BEGIN
   -- S2. What is over is not even locked: whoever looks for work passes over what is.
-  PERFORM {schema}.lock_activities(p_now, p_acts);
+  PERFORM 1 FROM {schema}.activities AS q
+  WHERE q.id = ANY (ARRAY (SELECT t.id FROM json_to_recordset(p_acts) AS t (id bigint))) AND q.ready_at + 0 > p_now
+  ORDER BY q.id
+  FOR UPDATE;
   WITH renewed AS (
     UPDATE {schema}.activities AS q SET ready_at = t.until
-    FROM json_to_recordset(p_acts) AS t (call integer, token text, until bigint)
+    FROM json_to_recordset(p_acts) AS t (call integer, id bigint, token text, until bigint)
     CROSS JOIN LATERAL (
-      SELECT r.ctid AS tid FROM {schema}.activities AS r WHERE r.lock_token = t.token AND r.ready_at + 0 > p_now OFFSET 0
+      SELECT r.ctid AS tid FROM {schema}.activities AS r
+      WHERE r.id = t.id AND r.lock_token = t.token AND r.ready_at + 0 > p_now OFFSET 0
     ) AS r
     WHERE q.ctid = r.tid
     RETURNING t.call, q.id, q.session_id
@@ -400,7 +429,9 @@ BEGIN
   SELECT array_agg(renewed.call), array_agg(renewed.id), array_agg(renewed.session_id) FILTER (WHERE renewed.session_id IS NOT NULL)
   INTO v_calls, v_ids, v_sessions FROM renewed;
   IF v_calls IS NULL THEN RETURN; END IF;
-  PERFORM {schema}.touch_sessions(p_now, v_sessions);
+  IF v_sessions IS NOT NULL THEN
+    PERFORM {schema}.touch_sessions(p_now, v_sessions);
+  END IF;
   RETURN QUERY
     SELECT v.call, COALESCE(i.current_execution_id <> q.execution_id OR x.status <> 'Running', false)
     FROM unnest(v_calls, v_ids) AS v (call, id)
@@ -418,9 +449,10 @@ END
 $$;
 
 -- Work that cannot be read is kept for whoever wants to look into it, and stands in nobody's way.
-CREATE FUNCTION {schema}.set_activity_aside(p_token text) RETURNS void
+CREATE FUNCTION {schema}.set_activity_aside(p_id bigint, p_token text) RETURNS void
 LANGUAGE sql VOLATILE AS $$
-  UPDATE {schema}.activities SET lock_token = NULL, ready_at = 9007199254740991 WHERE lock_token = p_token
+  UPDATE {schema}.activities SET lock_token = NULL, is_held = false, ready_at = 9007199254740991
+  WHERE id = p_id AND lock_token = p_token
 $$;
 
 -- Renews the sessions of these owners that are live and were used since a certain time. Answers how many.

@@ -1,0 +1,233 @@
+// providers/postgres/deliveries.ts — messages sent and activities completed: what makes instances ready, in batches.
+//
+//   D1. Messages are stored in the order in which they were sent by this provider: one batch at a time.
+//   D2. An activity without a live lock is refused alone, and its outcome is not sent.
+//   D3. Fetches that wait for turns get the instances that are sent to, in the statement that sends: one write instead of
+//       two, and no look. Where something older is ready for them, they get that.
+
+import type { OrchestratorItem } from "../../history/work-item.js";
+import { isStartLike, targetInstance } from "../../history/work-item.js";
+import { Batcher, type Outcome } from "../../provider/kit/batcher.js";
+import { Effects } from "../../provider/kit/effects.js";
+import { checkCompletion, checkOrchestratorItem, lockLost } from "../../provider/kit/refusals.js";
+import type { EnqueueOptions, EnqueueOutcome } from "../../provider/provider.js";
+import { bigintArray, booleanArray, integerArray, textArray } from "./array-parameter.js";
+import { isAnswered } from "./driver-errors.js";
+import type { Lock } from "./lock-calls.js";
+import { activityLock } from "./lock-token.js";
+import type { SqlValue } from "./session.js";
+import type { Store } from "./store.js";
+import type { TurnPart } from "./turn-fetch.js";
+import type { TurnHandOff, WantedTarget } from "./turn-hand-off.js";
+import { type MessageRow, messageRow } from "./work-rows.js";
+
+const deliver = `
+  SELECT * FROM {schema}.deliver(
+    $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24
+  )
+`;
+
+type Delivery =
+  | { readonly kind: "message"; readonly item: OrchestratorItem; readonly options: EnqueueOptions }
+  | {
+      readonly kind: "completion";
+      readonly lockToken: string;
+      readonly lock: Lock<number>;
+      readonly item: OrchestratorItem | null;
+    };
+
+/** A row of the answer: of a turn that was given away, or of what became of the rest. */
+export type DeliveryPart = TurnPart | (Omit<TurnPart, "part"> & { readonly part: "lost" | "begun" | "open" | "older" });
+
+interface Message {
+  readonly row: MessageRow;
+  readonly isAbsent: boolean;
+  /** The place of its call. */
+  readonly call: number;
+  /** The ordinal of the activity whose outcome it is, or 0. */
+  readonly sender: number;
+}
+
+/** An instance that is sent to. */
+export interface Target {
+  readonly instance: string;
+  readonly messages: readonly Message[];
+  readonly readyAt: number;
+  readonly place: number;
+}
+
+/** One batch is one statement, however large; more than this is no faster. */
+const MOST_BYTES = 4_000_000;
+
+export class Deliveries {
+  readonly #store: Store;
+  readonly #handOff: TurnHandOff;
+  readonly #delivering: Batcher<Delivery, EnqueueOutcome>;
+
+  constructor(store: Store, handOff: TurnHandOff) {
+    this.#store = store;
+    this.#handOff = handOff;
+    this.#delivering = new Batcher<Delivery, EnqueueOutcome>({
+      runsSingly: isAnswered,
+      run: (calls) => this.#deliver(calls),
+      maxInFlight: 1, // D1
+      maxBytes: MOST_BYTES,
+      sizeOf: ({ item }) => (item === null ? 0 : textLength(item)),
+      keyOf,
+    });
+  }
+
+  async send(item: OrchestratorItem, options: EnqueueOptions): Promise<EnqueueOutcome> {
+    checkOrchestratorItem("enqueueForOrchestrator", item);
+    return this.#delivering.submit({ kind: "message", item, options });
+  }
+
+  async complete(lockToken: string, completion: OrchestratorItem | null): Promise<void> {
+    if (completion !== null) checkCompletion("ackWorkItem", completion);
+    const lock = activityLock(lockToken);
+    await this.#delivering.submit({ kind: "completion", lockToken, lock, item: completion });
+  }
+
+  /** Resolves when nothing is pending. */
+  async idle(): Promise<void> {
+    await this.#delivering.idle();
+    await this.#handOff.idle();
+  }
+
+  async #deliver(calls: readonly Delivery[]): Promise<readonly Outcome<EnqueueOutcome>[]> {
+    const operation = calls[0]?.kind === "completion" ? "ackWorkItem" : "enqueueForOrchestrator";
+    const now = this.#store.clock.now();
+    const acks = calls.flatMap((call) => (call.kind === "completion" ? [call.lock] : []));
+    const targets = targetsOf(messagesOf(calls, now));
+    const offer = this.#handOff.offer(targets, now); // D3
+    let parts: readonly DeliveryPart[];
+    try {
+      parts = await this.#store.write<DeliveryPart>(operation, deliver, [
+        now,
+        ...offer.wanted,
+        bigintArray(acks.map(({ id }) => id)),
+        textArray(acks.map(({ secret }) => secret)),
+        ...targetColumns(offer.targets),
+        ...messageColumns(targets),
+      ]);
+    } catch (error) {
+      offer.giveBack();
+      throw error;
+    }
+    const served = offer.settle(parts);
+    return this.#conclude(calls, targets, parts, served);
+  }
+
+  #conclude(
+    calls: readonly Delivery[],
+    targets: readonly Target[],
+    parts: readonly DeliveryPart[],
+    served: number,
+  ): readonly Outcome<EnqueueOutcome>[] {
+    const messages = targets.flatMap((target) => target.messages);
+    const lost = new Set(parts.flatMap(({ part, turn }) => (part === "lost" ? [turn] : [])));
+    const begun = new Set(parts.flatMap(({ part, turn }) => (part === "begun" ? [messages[turn - 1]?.call] : [])));
+    const effects = new Effects();
+    for (const [place, call] of calls.entries()) {
+      if (call.kind === "message" && isStartLike(call.item) && !begun.has(place))
+        effects.changed(targetInstance(call.item));
+    }
+    for (const { part, turn, n } of parts) {
+      if (part === "open") {
+        effects.readyMessages += turn;
+        if (n !== null) effects.messageAt(n);
+      } else if (part === "older") {
+        effects.readyMessages += n ?? 0;
+      }
+    }
+    if (parts.some(({ part }) => part === "older")) effects.readyMessages = Math.max(effects.readyMessages - served, 0);
+    this.#store.announce(effects, "everywhere");
+    let ack = 0;
+    return calls.map((call, place) => {
+      if (call.kind === "message") return { value: begun.has(place) ? "exists" : "enqueued" };
+      ack += 1;
+      return lost.has(ack) ? { error: lockLost("ackWorkItem", call.lockToken) } : { value: "enqueued" };
+    });
+  }
+}
+
+/** Two starts of one instance, and two calls about one activity, never share a statement. */
+function keyOf(call: Delivery): string | null {
+  if (call.kind === "completion") return `activity ${call.lock.id}`;
+  return isStartLike(call.item) ? `start of ${call.item.instance}` : null;
+}
+
+function messagesOf(calls: readonly Delivery[], now: number): readonly Message[] {
+  const messages: Message[] = [];
+  let acks = 0;
+  for (const [place, call] of calls.entries()) {
+    if (call.kind === "completion") {
+      acks += 1;
+      if (call.item === null) continue;
+      messages.push({ row: messageRow(call.item, now), isAbsent: false, call: place, sender: acks });
+    } else {
+      const isAbsent = isStartLike(call.item) && call.options.ifAbsent === true;
+      messages.push({ row: messageRow(call.item, now, call.options.delayMs), isAbsent, call: place, sender: 0 });
+    }
+  }
+  return messages;
+}
+
+/** In the order of their first messages. */
+function targetsOf(messages: readonly Message[]): readonly Target[] {
+  const targets = new Map<string, Message[]>();
+  for (const message of messages) {
+    const known = targets.get(message.row.instance);
+    if (known === undefined) targets.set(message.row.instance, [message]);
+    else known.push(message);
+  }
+  return [...targets].map(([instance, ofTarget]) => ({
+    instance,
+    messages: ofTarget,
+    readyAt: ofTarget.reduce((least, { row }) => Math.min(least, row.visible), Number.MAX_SAFE_INTEGER),
+    place: ofTarget.reduce((least, { row }) => Math.min(least, row.due), Number.MAX_SAFE_INTEGER),
+  }));
+}
+
+/** From `p_targets` to `p_until`. */
+function targetColumns(targets: readonly WantedTarget[]): readonly SqlValue[] {
+  const firsts: number[] = [];
+  const lasts: number[] = [];
+  let count = 0;
+  for (const { target } of targets) {
+    firsts.push(count + 1);
+    count += target.messages.length;
+    lasts.push(count);
+  }
+  return [
+    textArray(targets.map(({ target }) => target.instance)),
+    bigintArray(targets.map(({ target }) => target.readyAt)),
+    bigintArray(targets.map(({ target }) => target.place)),
+    integerArray(firsts),
+    integerArray(lasts),
+    textArray(targets.map(({ wish }) => wish?.secret ?? null)),
+    bigintArray(targets.map(({ wish }) => wish?.until ?? null)),
+  ];
+}
+
+/** From `p_of` on. Those of one target stand together. */
+function messageColumns(targets: readonly Target[]): readonly SqlValue[] {
+  const messages = targets.flatMap((target) => target.messages);
+  return [
+    integerArray(targets.flatMap((target, place) => target.messages.map(() => place + 1))),
+    integerArray(messages.map(({ sender }) => sender)),
+    bigintArray(messages.map(({ row }) => row.due)),
+    bigintArray(messages.map(({ row }) => row.visible)),
+    textArray(messages.map(({ row }) => row.kind)),
+    textArray(messages.map(({ row }) => row.parent)),
+    bigintArray(messages.map(({ row }) => row.timer_execution)),
+    bigintArray(messages.map(({ row }) => row.timer)),
+    textArray(messages.map(({ row }) => row.item)),
+    booleanArray(messages.map(({ isAbsent }) => isAbsent)),
+  ];
+}
+
+/** About as long as its text will be; counting is cheaper than encoding twice. */
+function textLength(item: OrchestratorItem): number {
+  return Object.values(item).reduce<number>((sum, value) => sum + (typeof value === "string" ? value.length : 16), 0);
+}

@@ -1,0 +1,281 @@
+// A fetch that waits gets what is made for it in the transaction that makes it: written once, already locked. Whatever it is
+// handed must be what a look would have found; and nothing older may have to wait for it.
+
+import { describe, expect, onTestFinished, test } from "vitest";
+import { type Clock, systemClock } from "../../src/clock.js";
+import type {
+  FetchOrchestrationOptions,
+  FetchWorkOptions,
+  LockedOrchestrationItem,
+  LockedWorkItem,
+} from "../../src/provider/provider.js";
+import {
+  act,
+  done,
+  NAMED,
+  queued,
+  raised,
+  scheduled,
+  start,
+  started,
+  turn,
+} from "../../src/provider-tests/builders.js";
+import { create, fetchTurn, fetchWork, takeTurn, takeWork } from "../../src/provider-tests/steps.js";
+import type { PostgresProvider } from "../../src/providers/postgres/index.js";
+import { OwnDatabase } from "./postgres-rivals.js";
+
+const URL = process.env.DUROXIDE_TEST_PG_URL;
+/** Longer than any test. */
+const POLL = { lockTimeoutMs: 60_000, pollTimeoutMs: 600_000 };
+/** What somebody has found empty stays so until there is news. */
+const STOPPED: Clock = {
+  now: () => 1_000_000,
+  setTimer: (delayMs, callback) => systemClock.setTimer(delayMs, callback),
+};
+
+async function open() {
+  const database = await OwnDatabase.open(URL!);
+  const provider = await database.provider({ clock: STOPPED });
+  const ended = new AbortController();
+  onTestFinished(() => ended.abort());
+  return {
+    database,
+    provider,
+    /** One who shares the schema. Nobody here hears of what it does. */
+    other: () => database.provider({ clock: STOPPED }),
+    waitForTurn: (options: Partial<FetchOrchestrationOptions> = {}): Promise<Waiting<LockedOrchestrationItem>> =>
+      waiting((signal) => provider.fetchOrchestrationItem({ ...POLL, ...options, signal }), ended.signal),
+    waitForWork: (options: Partial<FetchWorkOptions> = {}): Promise<Waiting<LockedWorkItem>> =>
+      waiting((signal) => provider.fetchWorkItem({ ...POLL, ...options, signal }), ended.signal),
+  };
+}
+
+interface Waiting<T> {
+  readonly found: Promise<T | null>;
+}
+
+/** Resolves when the fetch waits: after a look that found nothing, the next one waits at once. */
+async function waiting<T>(fetch: (signal: AbortSignal) => Promise<T | null>, ended: AbortSignal): Promise<Waiting<T>> {
+  const onlyLooks = new AbortController();
+  const looked = fetch(onlyLooks.signal);
+  onlyLooks.abort();
+  expect(await looked).toBeNull();
+  const found = fetch(ended);
+  await new Promise((resolve) => void setImmediate(resolve));
+  return { found };
+}
+
+/** The transactions that have written the rows of a table as they are. */
+async function writersOf(database: OwnDatabase, table: string): Promise<ReadonlySet<string>> {
+  const rows = await database.query<{ readonly xmin: string }>(`SELECT xmin::text AS xmin FROM {schema}.${table}`);
+  return new Set(rows.map(({ xmin }) => xmin));
+}
+
+const selectQueued = "SELECT 1 FROM {schema}.messages UNION ALL SELECT 1 FROM {schema}.schedule";
+
+describe.skipIf(URL === undefined)("a fetch that waits for a turn", () => {
+  test("gets a start, its row written once, and as a look would have found it", async () => {
+    const { database, provider, waitForTurn } = await open();
+    const waits = await waitForTurn();
+
+    await provider.enqueueForOrchestrator(start("a", { input: "one" }));
+    const locked = await waits.found;
+
+    expect(locked).toMatchObject({
+      attemptCount: 1,
+      item: { instance: "a", executionId: 1, history: [], messages: [start("a", { input: "one" })] },
+    });
+    expect(await writersOf(database, "schedule")).toEqual(await writersOf(database, "messages"));
+    await provider.ackOrchestrationItem(locked!.lockToken, turn({ metadata: NAMED, events: [started("a")] }));
+    expect(await database.query(selectQueued)).toEqual([]);
+  });
+
+  test("gets the history of an instance that somebody else has run, and not what it knows itself", async () => {
+    const { provider, waitForTurn, other: openOther } = await open();
+    const other = await openOther();
+    await create(other, "theirs");
+    await provider.enqueueForOrchestrator(start("ours"));
+    const first = await takeTurn(provider);
+    await provider.ackOrchestrationItem(first.lockToken, turn({ metadata: NAMED, events: [started("ours")] }));
+    const { lockToken } = await takeWorkOf(provider, "ours");
+    const warm = new Map([["ours", first.lockToken]]);
+    const both = [await waitForTurn({ warm }), await waitForTurn({ warm })];
+
+    await Promise.all([
+      provider.enqueueForOrchestrator(raised("theirs")),
+      provider.ackWorkItem(lockToken, done("ours", 2)),
+    ]);
+
+    const items = (await Promise.all(both.map(({ found }) => found))).map((locked) => locked!.item);
+    const known = items.map(({ instance, warmAsOf, history }) => [instance, warmAsOf, history.length]);
+    expect(known.toSorted()).toEqual([
+      ["ours", warm.get("ours"), 0],
+      ["theirs", null, 1],
+    ]);
+  });
+
+  test("gets all messages that are sent to one instance at one moment, in their order", async () => {
+    const { provider, waitForTurn } = await open();
+    const waits = await waitForTurn();
+    const messages = [start("a"), queued("a", "one"), queued("a", "two")];
+    await Promise.all(messages.map((message) => provider.enqueueForOrchestrator(message)));
+    expect((await waits.found)?.item.messages).toEqual(messages);
+    expect(await fetchTurn(provider)).toBeNull();
+  });
+
+  test("gets what has waited longer, and what is new stays in line", async () => {
+    const { provider, waitForTurn, other: openOther } = await open();
+    const other = await openOther();
+    const waits = await waitForTurn();
+    await other.enqueueForOrchestrator(start("older"));
+
+    await provider.enqueueForOrchestrator(start("newer"));
+
+    expect((await waits.found)?.item.instance).toBe("older");
+    expect((await takeTurn(provider)).item.instance).toBe("newer");
+  });
+
+  test("is not given an instance that it cannot replay, nor one that nobody has started", async () => {
+    const { provider, waitForTurn } = await open();
+    await create(provider, "newer", { metadata: { ...NAMED, pinnedVersion: { major: 3, minor: 0, patch: 0 } } });
+    const [min, max] = [1, 2].map((major) => ({ major, minor: 0, patch: 0 }));
+    const waits = await waitForTurn({ capability: { supportedVersions: [{ min: min!, max: max! }] } });
+
+    await provider.enqueueForOrchestrator(raised("newer"));
+    await provider.enqueueForOrchestrator(raised("unknown"));
+    await provider.enqueueForOrchestrator(start("mine"));
+
+    expect((await waits.found)?.item.instance).toBe("mine");
+    expect(await fetchTurn(provider)).toMatchObject({ attemptCount: 1, item: { instance: "newer" } });
+  });
+
+  test("gets nothing from a start of what has begun, nor from an outcome whose lock is lost", async () => {
+    const { database, provider, waitForTurn } = await open();
+    await create(provider, "a");
+    const { lockToken } = await takeWorkOf(provider, "a");
+    await provider.abandonWorkItem(lockToken);
+    const waits = await waitForTurn();
+
+    expect(await provider.enqueueForOrchestrator(start("a"), { ifAbsent: true })).toBe("exists");
+    await expect(provider.ackWorkItem(lockToken, done("a", 2))).rejects.toMatchObject({ kind: "lock-lost" });
+
+    expect(await database.query(selectQueued)).toEqual([]);
+    await provider.enqueueForOrchestrator(start("b"));
+    expect((await waits.found)?.item.instance).toBe("b");
+  });
+
+  test("does not get the turn of an instance that somebody works on; his ack gives it away", async () => {
+    const { provider, waitForTurn } = await open();
+    await provider.enqueueForOrchestrator(start("a"));
+    const held = await takeTurn(provider);
+    const waits = await waitForTurn();
+    await provider.enqueueForOrchestrator(raised("a"));
+
+    await provider.ackOrchestrationItem(held.lockToken, turn({ metadata: NAMED, events: [started("a")] }));
+
+    expect((await waits.found)?.item.messages).toEqual([raised("a")]);
+  });
+
+  test("is not given what is not visible yet", async () => {
+    const { provider, waitForTurn } = await open();
+    const waits = await waitForTurn();
+    await provider.enqueueForOrchestrator(start("later"), { delayMs: 60_000 });
+    await provider.enqueueForOrchestrator(start("now"));
+    expect((await waits.found)?.item.instance).toBe("now");
+  });
+});
+
+describe.skipIf(URL === undefined)("a fetch that waits for an activity", () => {
+  test("gets what a turn schedules, its row written once by that turn", async () => {
+    const { database, provider, waitForWork } = await open();
+    const both = [await waitForWork(), await waitForWork()];
+
+    await create(provider, "a", { workerItems: [act("a", 2), act("a", 3), act("a", 4)] });
+    const works = await Promise.all(both.map(({ found }) => found));
+
+    const got = works.map((work) => [work?.item.id, work?.attemptCount, work?.executionState]);
+    expect(got.toSorted()).toEqual([
+      [2, 1, "running"],
+      [3, 1, "running"],
+    ]);
+    expect(await writersOf(database, "activities")).toEqual(await writersOf(database, "executions"));
+    expect((await takeWork(provider)).item).toEqual(act("a", 4));
+    for (const work of works) await provider.renewWorkItemLock(work!.lockToken, 60_000);
+    await Promise.all(works.map((work) => provider.ackWorkItem(work!.lockToken, done("a", work!.item.id))));
+    expect((await takeTurn(provider)).item.messages).toHaveLength(2);
+  });
+
+  test("gets what its tags let through, and what has waited longer comes first", async () => {
+    const { provider, waitForWork, other: openOther } = await open();
+    const other = await openOther();
+    const gpu = await waitForWork({ tagFilter: { kind: "tags", tags: ["gpu"] } });
+    const plain = await waitForWork();
+    await create(provider, "a", { workerItems: [act("a", 2, { tag: "gpu" })] });
+    expect((await gpu.found)?.item.id).toBe(2);
+
+    await other.enqueueForWorker(act("older", 7));
+    await create(provider, "b", { workerItems: [act("b", 2)] });
+    expect((await plain.found)?.item.instance).toBe("older");
+    expect((await takeWork(provider)).item.instance).toBe("b");
+  });
+
+  test("of a session gets no work of another one, and work of its own only by a look", async () => {
+    const { provider, waitForWork } = await open();
+    const session = { ownerId: "owner", lockTimeoutMs: 60_000 };
+    const waits = await waitForWork({ session });
+    await create(provider, "a", { workerItems: [act("a", 2, { sessionId: "s" })] });
+    expect((await waits.found)?.item.sessionId).toBe("s");
+    await provider.enqueueForWorker(act("a", 3, { sessionId: "s" }));
+    expect(await fetchWork(provider, { session: { ...session, ownerId: "another" } })).toBeNull();
+  });
+
+  test("is not given an activity of a lost lock, nor one that is cancelled at once", async () => {
+    const { database, provider, waitForWork } = await open();
+    await provider.enqueueForOrchestrator(start("a"));
+    const { lockToken } = await takeTurn(provider);
+    const waits = await waitForWork();
+
+    const first = { events: [started("a"), scheduled("a", 2)], metadata: NAMED, workerItems: [act("a", 2)] };
+    await provider.ackOrchestrationItem(
+      lockToken,
+      turn({ ...first, cancelledActivities: [{ instance: "a", executionId: 1, id: 2 }] }),
+    );
+    const again = provider.ackOrchestrationItem(
+      lockToken,
+      turn({ events: [scheduled("a", 3)], workerItems: [act("a", 3)] }),
+    );
+
+    await expect(again).rejects.toMatchObject({ kind: "lock-lost" });
+    expect(await database.query("SELECT 1 FROM {schema}.activities")).toEqual([]);
+    await create(provider, "b", { workerItems: [act("b", 2)] });
+    expect((await waits.found)?.item.instance).toBe("b");
+  });
+});
+
+describe.skipIf(URL === undefined)("a look that others have just made", () => {
+  test("is not made again: whoever comes next waits at once, and hears of what is new", async () => {
+    const { database, provider, waitForTurn } = await open();
+    await waitForTurn();
+    await database.query("ALTER FUNCTION {schema}.fetch_turns RENAME TO look_for_turns"); // Whoever looks now is refused.
+    const both = [await waitForTurn(), await waitForTurn()];
+    await Promise.all(["a", "b", "c"].map((id) => provider.enqueueForOrchestrator(start(id))));
+    const items = await Promise.all(both.map(({ found }) => found));
+    expect(items.every((locked) => locked !== null)).toBe(true);
+  });
+
+  test("is made at the end of a poll that has made none: null means that there is nothing", async () => {
+    const database = await OwnDatabase.open(URL!);
+    const [provider, other] = [await database.provider(), await database.provider()];
+    expect(await provider.fetchOrchestrationItem({ lockTimeoutMs: 60_000, pollTimeoutMs: 1 })).toBeNull();
+    await other.enqueueForOrchestrator(start("a")); // Nobody here hears of it.
+    expect((await provider.fetchOrchestrationItem({ lockTimeoutMs: 60_000, pollTimeoutMs: 1 }))?.item.instance).toBe(
+      "a",
+    );
+  });
+});
+
+/** An activity that the running instance has, and this one alone. */
+async function takeWorkOf(provider: PostgresProvider, instance: string): Promise<LockedWorkItem> {
+  await provider.enqueueForWorker(act(instance, 2));
+  return takeWork(provider);
+}
