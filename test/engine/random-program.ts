@@ -106,20 +106,25 @@ function randomBranch(random: Random, depth: number): Branch {
   return { kind: "code", body: randomProgram(random, depth + 1) };
 }
 
-/** Runs a program. Everything it sees goes into the log, in order, from all branches: the log is its output. */
-export async function interpret(ctx: OrchestrationContext, program: Program): Promise<readonly string[]> {
+/**
+ * Runs a program. Everything it sees goes into the log, in order, from all branches: the log is its output. `tickMs` is
+ * what it takes for a millisecond.
+ */
+export async function interpret(ctx: OrchestrationContext, program: Program, tickMs = 1): Promise<readonly string[]> {
   const log: string[] = [];
-  await new Interpreter(ctx, log).run(program);
+  await new Interpreter(ctx, log, tickMs).run(program);
   return log;
 }
 
 class Interpreter {
   readonly #ctx: OrchestrationContext;
   readonly #log: string[];
+  readonly #tickMs: number;
 
-  constructor(ctx: OrchestrationContext, log: string[]) {
+  constructor(ctx: OrchestrationContext, log: string[], tickMs: number) {
     this.#ctx = ctx;
     this.#log = log;
+    this.#tickMs = tickMs;
   }
 
   async run(program: Program): Promise<string> {
@@ -168,7 +173,7 @@ class Interpreter {
       case "drainMailbox": {
         const seen: string[] = [];
         for (let round = 0; round < step.rounds; round += 1) {
-          const first = await ctx.race([ctx.dequeueEvent(step.name), ctx.scheduleTimer(10)]);
+          const first = await ctx.race([ctx.dequeueEvent(step.name), ctx.scheduleTimer(10 * this.#tickMs)]);
           seen.push(`${first.index}:${show(first.value)}`);
         }
         return seen.join("|");
@@ -184,12 +189,12 @@ class Interpreter {
       case "activity":
         return ctx.scheduleActivity(leaf.name, this.#log.length);
       case "retry": {
-        const backoff = { kind: "fixed", delay: 5 } as const;
-        const retry = { maxAttempts: 2, backoff, ...(leaf.timeout ? { timeout: 50 } : {}) };
+        const backoff = { kind: "fixed", delay: 5 * this.#tickMs } as const;
+        const retry = { maxAttempts: 2, backoff, ...(leaf.timeout ? { timeout: 50 * this.#tickMs } : {}) };
         return ctx.scheduleActivity(leaf.name, this.#log.length, { retry });
       }
       case "timer":
-        return ctx.scheduleTimer(leaf.ms);
+        return ctx.scheduleTimer(leaf.ms * this.#tickMs);
       case "wait":
         return ctx.waitForEvent(leaf.name);
       case "dequeue":

@@ -78,6 +78,25 @@ export const handOver: Category = {
       },
     },
     {
+      id: "turn_of_a_locked_instance_waits",
+      promise:
+        "A wait for a turn is not ended by messages to an instance that somebody holds, and ended when it is free",
+      async run(t) {
+        onlyLongPolls(t);
+        const { provider } = await t.open();
+        await create(provider, "a");
+        await provider.enqueueForOrchestrator(raised("a", "before"));
+        const { lockToken } = await takeTurn(provider);
+        const poll = pollTurn(t, provider);
+        await waits(t, poll, "a fetch while the only instance is locked");
+        await provider.enqueueForOrchestrator(raised("a", "meanwhile"));
+        await waits(t, poll, "the fetch when a message for it has arrived");
+        await provider.ackOrchestrationItem(lockToken, turn());
+
+        t.equal((await brought(t, poll)).item.messages, [raised("a", "meanwhile")], "the messages that it brings");
+      },
+    },
+    {
       id: "activity_is_locked_and_counted",
       promise: "An activity that a wait has brought is locked, counted, renewed, abandoned and acked like any other",
       async run(t) {
@@ -130,7 +149,6 @@ export const handOver: Category = {
         t.equal((await brought(t, forNext)).executionState, "terminated", "where the next execution begins with it");
       },
     },
-
     {
       id: "queue_message_waits_with_others",
       promise:

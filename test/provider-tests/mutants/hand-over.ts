@@ -2,6 +2,19 @@ import type { Mutant } from "./mutant.js";
 
 export const HAND_OVER: readonly Mutant[] = [
   {
+    name: "whoever waits is handed an instance that somebody else holds",
+    category: "hand_over",
+    caughtBy: "turn_of_a_locked_instance_waits",
+    store: "sqlite",
+    patches: [
+      {
+        file: "fetch-orchestration.ts",
+        find: "(row.locked_until !== null && row.locked_until > tx.now)",
+        replace: "false",
+      },
+    ],
+  },
+  {
     name: "those who wait for work whose commit fails are forgotten",
     category: "hand_over",
     caughtBy: "refused_neighbour_takes_nothing_along",

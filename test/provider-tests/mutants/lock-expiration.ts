@@ -35,8 +35,8 @@ export const LOCK_EXPIRATION: readonly Mutant[] = [
     patches: [
       {
         file: "orchestrator-queue.ts",
-        find: "tx.db.run(renewLiveLock, tx.timeIn(extendForMs)",
-        replace: "tx.db.run(renewLiveLock, tx.timeIn(Math.trunc(extendForMs / 1000) * 1000)",
+        find: "const lockedUntil = tx.timeIn(extendForMs);",
+        replace: "const lockedUntil = tx.timeIn(Math.trunc(extendForMs / 1000) * 1000);",
       },
     ],
   },

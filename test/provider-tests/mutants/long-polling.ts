@@ -56,19 +56,6 @@ export const LONG_POLLING: readonly Mutant[] = [
     ],
   },
   {
-    name: "whoever waits is handed an instance that somebody else holds",
-    category: "long_polling",
-    caughtBy: "poll_ends_when_an_ack_releases_messages",
-    store: "sqlite",
-    patches: [
-      {
-        file: "fetch-orchestration.ts",
-        find: "(row.locked_until !== null && row.locked_until > tx.now)",
-        replace: "false",
-      },
-    ],
-  },
-  {
     name: "whoever waits is handed what it cannot replay",
     category: "long_polling",
     caughtBy: "poll_is_not_kept_from_its_turn_by_others",
