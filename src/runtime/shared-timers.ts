@@ -46,15 +46,23 @@ class Queue {
       if (entry.at > now) break;
       due.push(entry);
     }
-    for (const entry of due) {
-      if (this.#entries.delete(entry)) entry.callback(); // S1: one that another has cleared does not come.
-    }
     this.#timer = null;
-    for (const { at } of this.#entries) {
-      this.#timer = this.#clock.setTimer(at - now, this.#fire);
-      break;
+    try {
+      for (const entry of due) {
+        if (this.#entries.delete(entry)) entry.callback(); // S1: one that another has cleared does not come.
+      }
+    } finally {
+      this.#arm(now); // Also where a callback threw: the others still come.
     }
   };
+
+  #arm(now: number): void {
+    if (this.#timer !== null) return;
+    for (const { at } of this.#entries) {
+      this.#timer = this.#clock.setTimer(Math.max(0, at - now), this.#fire);
+      return;
+    }
+  }
 }
 
 /** By clock, and by length: a runtime has a handful of lengths. */

@@ -25,9 +25,18 @@ export function throughTurnGate<T>(turn: () => Promise<T>): Promise<T> {
 /** G1 */
 function pass<T>(turn: () => Promise<T>): Promise<T> {
   isTaken = true;
-  const over = turn();
+  const over = begin(turn);
   over.then(leave, leave);
   return over;
+}
+
+/** One that throws at once is over, too. */
+function begin<T>(turn: () => Promise<T>): Promise<T> {
+  try {
+    return turn();
+  } catch (error) {
+    return Promise.reject(error);
+  }
 }
 
 function leave(): void {

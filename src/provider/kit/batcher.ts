@@ -114,7 +114,13 @@ export class Batcher<Call, R> {
   submit(call: Call): Promise<R> {
     return new Promise((resolve, reject) => {
       const { keyOf, sizeOf, errorOf } = this.#options;
-      const rejectAs = (error: unknown): void => reject(errorOf(call, error));
+      const rejectAs = (error: unknown): void => {
+        try {
+          reject(errorOf(call, error));
+        } catch {
+          reject(error); // B5
+        }
+      };
       this.#waiting.push({ call, key: keyOf(call), bytes: sizeOf(call), resolve, reject: rejectAs });
       this.#schedule();
     });
