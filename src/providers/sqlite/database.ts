@@ -6,6 +6,9 @@
 //   D4. While another process holds the lock, the event loop runs: the library waits for moments only, the rest of the
 //       waiting is asynchronous, and one of the waiting tries for all of them.
 //   D5. Once it is closing nobody is let in any more, and those who are in have one last try.
+//   D6. A statement meets its tables as if every write that is kept had been written: those of its tables are, first.
+//   D7. What write transactions have seen and written is as they left it while the epoch lasts. It ends when another
+//       connection has committed, and when a transaction is taken back.
 
 import { type Clock, sleep } from "../../clock.js";
 import { ProviderError } from "../../errors.js";
@@ -21,15 +24,59 @@ const LONGEST_PAUSE_MS = 100;
 /** In one statement. Sizes are powers of two, so that a handful of statements is prepared for each table. */
 const MOST_ROWS = 32;
 
-/** How rows are inserted: `duroxide_history (instance_id, …)`, `(?, …)`, and what becomes of those that are there. */
-export interface RowInsert {
-  readonly into: string;
-  readonly row: string;
-  readonly conflict?: string;
+/** A statement for many rows: `before` and `after` stand around as many copies of `row` as there are rows. */
+export class ManyRows {
+  readonly #texts: string[] = [];
+
+  constructor(
+    readonly before: string,
+    readonly row: string,
+    readonly after: string,
+  ) {}
+
+  sql(size: number): string {
+    let text = this.#texts[size];
+    if (text === undefined) {
+      text = `${this.before} ${Array.from({ length: size }, () => this.row).join(", ")} ${this.after}`;
+      this.#texts[size] = text;
+    }
+    return text;
+  }
 }
 
-function rowList(row: string, size: number): string {
-  return Array.from({ length: size }, () => row).join(", ");
+/** Tables, one bit each. */
+export type Tables = number;
+
+/** Writes that wait for company. */
+export interface KeptWrites {
+  /** Of which tables. */
+  readonly tables: Tables;
+  write(tables: Tables): void;
+}
+
+const ALL_TABLES: Tables = -1;
+const NOTHING_KEPT: KeptWrites = { tables: 0, write: () => undefined };
+
+interface Prepared {
+  readonly statement: SqliteStatement;
+  readonly tables: Tables;
+  /** In which of them it may make something ready. What is deleted is not. */
+  readonly stirs: Tables;
+}
+
+const STIRRING = /^\s*(INSERT|UPDATE)/;
+
+const TABLE_BITS = new Map<string, Tables>();
+
+/** Of a statement, or of a name. */
+export function tablesIn(sql: string): Tables {
+  let tables = 0;
+  for (const [name] of sql.matchAll(/duroxide_\w+/g)) {
+    const bit = TABLE_BITS.get(name) ?? 1 << TABLE_BITS.size;
+    TABLE_BITS.set(name, bit);
+    tables |= bit;
+  }
+  return tables;
 }
 
 /** Why no transaction came about. Whoever wanted one is told in the words of its operation, by `explain`. */
@@ -44,7 +91,11 @@ export class Database {
   readonly #file: string;
   readonly #clock: Clock;
   readonly #busyTimeoutMs: number;
-  readonly #statements = new Map<string, SqliteStatement>();
+  readonly #statements = new Map<string, Prepared>();
+  #kept = NOTHING_KEPT;
+  #still: Tables = 0;
+  #epoch = 0;
+  #lastVersion = 0;
   readonly #closing = new AbortController();
   #pause: Promise<void> | null = null;
   #changes = 0;
@@ -90,14 +141,37 @@ export class Database {
     return changes;
   }
 
-  /** Many rows with few statements, in their order. */
-  insertRows({ into, row, conflict = "" }: RowInsert, rows: readonly (readonly SqlValue[])[]): void {
+  /** Many rows with few statements, in their order. Answers how many it has changed. */
+  runMany(statement: ManyRows, rows: readonly (readonly SqlValue[])[]): number {
+    let changes = 0;
     for (let from = 0; from < rows.length; ) {
-      const size = Math.min(MOST_ROWS, 2 ** Math.floor(Math.log2(rows.length - from)));
-      const values = rows.slice(from, from + size).flat();
-      this.run(`INSERT INTO ${into} VALUES ${rowList(row, size)} ${conflict}`, ...values);
+      const size = Math.min(MOST_ROWS, 2 ** (31 - Math.clz32(rows.length - from)));
+      const values: SqlValue[] = [];
+      for (let place = from; place < from + size; place += 1) values.push(...rows[place]!);
+      changes += this.run(statement.sql(size), ...values);
       from += size;
     }
+    return changes;
+  }
+
+  /** Changes when what was remembered of earlier write transactions may no longer be true. D7 */
+  get epoch(): number {
+    return this.#epoch;
+  }
+
+  /** Whether it was seen that nothing in the table is ready, and nothing has been made ready in it since. */
+  isStill(table: Tables): boolean {
+    return (this.#still & table) !== 0;
+  }
+
+  /** A look has found nothing ready there. */
+  noteStill(table: Tables): void {
+    this.#still |= table;
+  }
+
+  /** Until the end of the transaction. D6 */
+  keep(writes: KeptWrites): void {
+    this.#kept = writes;
   }
 
   /** For statements that only read. */
@@ -210,24 +284,46 @@ export class Database {
   }
 
   #statement(sql: string): SqliteStatement {
-    let statement = this.#statements.get(sql);
-    if (statement === undefined) {
-      statement = this.#connection.prepare(sql);
-      this.#statements.set(sql, statement);
+    let prepared = this.#statements.get(sql);
+    if (prepared === undefined) {
+      const tables = tablesIn(sql);
+      prepared = { statement: this.#connection.prepare(sql), tables, stirs: STIRRING.test(sql) ? tables : 0 };
+      this.#statements.set(sql, prepared);
     }
-    return statement;
+    if ((prepared.tables & this.#kept.tables) !== 0) this.#kept.write(prepared.tables); // D6
+    this.#still &= ~prepared.stirs;
+    return prepared.statement;
   }
 
   #transact<T>(begin: "BEGIN" | "BEGIN IMMEDIATE", work: (db: Database) => T): T {
     this.run(begin);
     try {
+      if (begin === "BEGIN IMMEDIATE") this.#noticeOthers();
       const result = work(this);
+      this.#kept.write(ALL_TABLES); // D6
       this.run("COMMIT");
       return result;
     } catch (error) {
+      this.#kept = NOTHING_KEPT;
+      this.#endEpoch();
       this.#rollBack(); // D3
       throw error;
+    } finally {
+      this.#kept = NOTHING_KEPT;
     }
+  }
+
+  /** D7 */
+  #noticeOthers(): void {
+    const version = this.dataVersion();
+    if (version === this.#lastVersion) return;
+    this.#lastVersion = version;
+    this.#endEpoch();
+  }
+
+  #endEpoch(): void {
+    this.#epoch += 1;
+    this.#still = 0;
   }
 
   #rollBack(): void {

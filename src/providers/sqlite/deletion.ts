@@ -11,7 +11,7 @@
 import type { DeleteResult, PruneOptions, PruneResult } from "../../provider/admin.js";
 import { instanceNotFound, stillRunning, wouldOrphan } from "../../provider/kit/refusals.js";
 import { fromColumn, toColumn, toColumnList } from "../../provider/kit/text-column.js";
-import { announceRelease } from "./orchestrator-queue.js";
+import { announceRelease, forgetLock } from "./orchestrator-queue.js";
 import type { Transaction } from "./transaction.js";
 
 // Ids come as one JSON array: there may be more of them than a statement can have parameters.
@@ -111,6 +111,8 @@ export function deleteInstances(tx: Transaction, instances: readonly string[], f
   if (!force) checkNoneRuns(tx, these);
   checkNoOrphans(tx, these); // X2
 
+  for (const id of known) forgetLock(tx, id);
+  tx.own.forgetActivities();
   tx.db.run(deleteLocks, these); // X1
   const messages = tx.db.run(deleteMessages, these) + deleteChildStarts(tx, these);
   const activities = tx.db.run(deleteActivities, these);
@@ -130,6 +132,7 @@ function deleteChildStarts(tx: Transaction, parents: string): number {
   if (starts.length === 0) return 0;
   const children = [...new Set(starts.map((row) => row.instance_id))];
   const these = JSON.stringify(children);
+  for (const id of children) forgetLock(tx, id);
   const others = tx.db.run(deleteStrayMessages, these);
   tx.db.run(deleteLocks, these);
   tx.db.run(readyMessages, these);

@@ -24,7 +24,7 @@ import { type Identity, identify, newIdentity } from "./instances.js";
 import type { InstanceFacts } from "./known-instances.js";
 import { kvSnapshot } from "./kv.js";
 import { isSecretOf } from "./lock-token.js";
-import { deleteLock, deleteTaken, newTurnLock } from "./orchestrator-queue.js";
+import { deleteLock, deleteTaken, forgetLock, isAnyReady, newTurnLock } from "./orchestrator-queue.js";
 import type { Transaction } from "./transaction.js";
 
 /** Whether a message has become visible, or a lock has expired. */
@@ -94,7 +94,6 @@ export const selectLastCommit = `
   LEFT JOIN duroxide_instance_locks AS l ON l.instance_id = i.instance_id
   WHERE i.instance_id = ?
 `;
-export const selectReady = `SELECT 1 FROM duroxide_orchestrator_queue WHERE state = 'ready' LIMIT 1`;
 
 /** Takes every visible message of the instance. */
 export const takeMessages = `
@@ -143,7 +142,7 @@ interface MessageRow {
 
 /** The messages of one lock. */
 interface Batch {
-  readonly lock: ReturnType<typeof newTurnLock>;
+  readonly lock: ReturnType<typeof newTurnLock> & { readonly lockedUntil: number };
   readonly attemptCount: number;
   readonly rows: number;
   /** Those that could be decoded, oldest due time first. */
@@ -174,7 +173,7 @@ function fetchNew(
   range: SemVerRange,
 ): LockedOrchestrationItem | null {
   for (let instanceId = tx.newMessages.first(); instanceId !== undefined; instanceId = tx.newMessages.first()) {
-    if (tx.db.get(selectReady) !== undefined) return null;
+    if (isAnyReady(tx)) return null;
     const row = tx.newMessages.isLocked(instanceId) ? null : lockable(tx, instanceId);
     if (row === null || (row.locked_until !== null && row.locked_until > tx.now)) {
       tx.newMessages.holdBack(instanceId);
@@ -183,8 +182,9 @@ function fetchNew(
     const isUnknown = row.orchestration_name === null && !tx.newMessages.hasStart(instanceId);
     if (isUnknown || !isReplayable(row, range)) return null; // What was parked for an unknown one is in its batch, too.
     const lock = lockInstance(tx, row, options);
-    const messages = tx.newMessages.take(instanceId);
-    const batch = { lock, attemptCount: 1, rows: messages.length, messages };
+    const { messages, rows } = tx.newMessages.take(instanceId);
+    tx.own.lockedTurn(instanceId, { ...lock, rows });
+    const batch = { lock, attemptCount: 1, rows: rows.length, messages };
     const locked = describe(tx, row, options, batch);
     if (locked !== null) return locked;
   }
@@ -192,6 +192,18 @@ function fetchNew(
 }
 
 function lockable(tx: Transaction, instanceId: string): LockableRow {
+  const current = tx.known.current(instanceId);
+  if (current !== null) {
+    const locked_until = tx.own.turnEnd(instanceId);
+    return {
+      ...current.facts,
+      instance_id: instanceId,
+      last_commit: current.secret,
+      locked_until,
+      status: "Running",
+      has_begun: 1,
+    };
+  }
   const last = tx.db.get<Pick<LockableRow, "last_commit" | "locked_until">>(selectLastCommit, instanceId);
   const known = last === undefined ? null : tx.known.asOf(instanceId, last.last_commit);
   if (last === undefined || known === null) return tx.db.get<LockableRow>(selectInstance, instanceId)!;
@@ -307,7 +319,7 @@ function lockInstance(tx: Transaction, row: CandidateRow, { lockTimeoutMs }: Fet
   if (lockedUntil <= tx.now) tx.isDueReady = false;
   tx.newMessages.lock(row.instance_id, lock.secret, lockedUntil);
   tx.effects.messageAt(lockedUntil);
-  return lock;
+  return { ...lock, lockedUntil };
 }
 
 function takeBatch(tx: Transaction, candidate: CandidateRow, options: FetchOrchestrationOptions): Batch {
@@ -316,6 +328,7 @@ function takeBatch(tx: Transaction, candidate: CandidateRow, options: FetchOrche
   const rows = tx.db
     .changeAll<MessageRow>(takeMessages, candidate.instance_id, tx.now)
     .sort((a, b) => a.due_at - b.due_at || a.id - b.id);
+  tx.own.lockedTurn(candidate.instance_id, { ...lock, rows: rows.map(({ id }) => id) });
   return {
     lock,
     attemptCount: rows.reduce((highest, row) => Math.max(highest, row.attempt_count), 0),
@@ -348,6 +361,7 @@ function orchestratorItem(item: WorkItem): OrchestratorItem {
 function setAside(tx: Transaction, instance: string, { lock, rows, messages }: Batch): void {
   tx.newMessages.writeAll();
   const { instanceId, secret } = lock;
+  forgetLock(tx, instanceId);
   const areQueueMessages = messages.length === rows && messages.every((item) => item.type === "QueueMessage");
   if (areQueueMessages && tx.db.get(selectStart, instanceId) === undefined) {
     tx.db.run(deleteTaken, instanceId, tx.now);

@@ -15,6 +15,7 @@ import type { Effects } from "../../provider/kit/effects.js";
 import { type Database, NoTransaction } from "./database.js";
 import { isDriverError } from "./driver-errors.js";
 import { KnownInstances } from "./known-instances.js";
+import { OwnLocks } from "./own-locks.js";
 import { Transaction } from "./transaction.js";
 
 interface Call {
@@ -49,6 +50,7 @@ export class GroupCommit {
   readonly #deps: GroupCommitDeps;
   readonly #batcher: Batcher<Call, unknown>;
   readonly #known = new KnownInstances();
+  readonly #own = new OwnLocks();
   /** What is committed, and not given yet: those who wrote hear of it first. */
   #committed: Served[] = [];
   /** Ends the hold on the time of those who are not tried yet. Null: there are none. */
@@ -126,7 +128,7 @@ export class GroupCommit {
     const served: Served[] = [];
     try {
       const { outcomes, effects } = await database.writeForMany((db) => {
-        const tx = new Transaction(db, clock.now(), newToken, this.#known); // G2
+        const tx = new Transaction(db, clock.now(), newToken, this.#known, this.#own); // G2
         const outcomes: Outcome<unknown>[] = [];
         for (const [place, call] of calls.entries()) if (!call.isFetch) outcomes[place] = runOne(tx, call);
         if (serve !== null) served.push(serving(tx, serve));

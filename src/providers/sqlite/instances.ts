@@ -152,6 +152,7 @@ export function recordAppend(tx: Transaction, instance: string, executionId: num
   const instanceId = toColumn(instance);
   tx.db.run(ensureExecution, instanceId, executionId, tx.now);
   tx.db.run(forgetLastCommit, instanceId);
+  tx.known.forget(instanceId);
 }
 
 /** Readers see one new version. */

@@ -2,8 +2,10 @@
 //
 //   K1. It is true exactly as long as the instance's last commit is the one it was remembered with: whoever else writes a
 //       turn, appends or deletes changes that. So whoever uses it compares first, and a commit that was taken back does no
-//       harm.
+//       harm. Within an epoch of the database nobody else writes: what was remembered in it need not be compared.
 //   K2. Bounded: the oldest are forgotten.
+
+import type { Database } from "./database.js";
 
 /** Of an instance whose current execution runs. */
 export interface InstanceFacts {
@@ -15,11 +17,23 @@ export interface InstanceFacts {
   readonly pinned_patch: number | null;
 }
 
+interface Committed {
+  readonly secret: string;
+  readonly facts: InstanceFacts;
+  readonly epoch: number;
+}
+
 const MOST = 2_000;
 
 export class KnownInstances {
   readonly #fetched = new Map<string, InstanceFacts | null>();
-  readonly #committed = new Map<string, { readonly secret: string; readonly facts: InstanceFacts }>();
+  readonly #committed = new Map<string, Committed>();
+  #epoch = -1;
+
+  /** A write transaction begins. */
+  begin({ epoch }: Database): void {
+    this.#epoch = epoch;
+  }
 
   /** It was fetched under the lock with this secret. Null: it has never had a turn. */
   fetched(secret: string, facts: InstanceFacts | null): void {
@@ -30,16 +44,28 @@ export class KnownInstances {
   /** A turn of it was committed under that lock, and it goes on. `named`: what the turn says that it is, where it does. */
   committed(instanceId: string, secret: string, named: InstanceFacts | null): void {
     const before = this.#fetched.get(secret);
-    this.forget(instanceId, secret);
+    this.ended(instanceId, secret);
     const facts = before === null ? named : named === null ? before : undefined;
     if (facts == null) return;
-    this.#committed.set(instanceId, { secret, facts });
+    this.#committed.set(instanceId, { secret, facts, epoch: this.#epoch });
     forgetOldest(this.#committed); // K2
   }
 
-  forget(instanceId: string, secret: string): void {
+  /** A turn of it was committed under that lock, and it does not go on as it was. */
+  ended(instanceId: string, secret: string): void {
     this.#fetched.delete(secret);
     this.#committed.delete(instanceId);
+  }
+
+  /** Something else than a turn has happened to it, or to its lock. */
+  forget(instanceId: string): void {
+    this.#committed.delete(instanceId);
+  }
+
+  /** What was committed in this epoch: nobody has touched it since. Null: somebody must look. */
+  current(instanceId: string): Committed | null {
+    const known = this.#committed.get(instanceId);
+    return known !== undefined && known.epoch === this.#epoch ? known : null;
   }
 
   /** Null: nobody knows. K1 */

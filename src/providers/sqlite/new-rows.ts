@@ -11,36 +11,42 @@ import type { ActivityExecute, OrchestratorItem } from "../../history/work-item.
 import { letsThrough } from "../../provider/kit/tag-filter.js";
 import { toNullableColumn } from "../../provider/kit/text-column.js";
 import type { TagFilter } from "../../provider/provider.js";
-import type { Database, RowInsert } from "./database.js";
+import { type Database, ManyRows } from "./database.js";
 import type { SqlValue } from "./driver.js";
 import { isConstraintViolation } from "./driver-errors.js";
 
-const MESSAGES: RowInsert = {
-  into: `duroxide_orchestrator_queue
-    (instance_id, state, due_at, visible_at, is_start, parent_instance_id, attempt_count, work_item)`,
-  row: "(?, ?, ?, ?, ?, ?, ?, ?)",
-};
+const insertMessages = new ManyRows(
+  `INSERT INTO duroxide_orchestrator_queue
+     (id, instance_id, state, due_at, visible_at, is_start, parent_instance_id, attempt_count, work_item)
+   VALUES`,
+  "(?, ?, ?, ?, ?, ?, ?, ?, ?)",
+  "",
+);
 
 /** Replaces a lapsed lock. There is no other, in the same transaction. */
-const LOCKS: RowInsert = {
-  into: "duroxide_instance_locks (instance_id, lock_token, locked_until, locked_at)",
-  row: "(?, ?, ?, ?)",
-  conflict: `ON CONFLICT (instance_id) DO UPDATE SET
-    lock_token = excluded.lock_token, locked_until = excluded.locked_until, locked_at = excluded.locked_at`,
-};
+const insertLocks = new ManyRows(
+  "INSERT INTO duroxide_instance_locks (instance_id, lock_token, locked_until, locked_at) VALUES",
+  "(?, ?, ?, ?)",
+  `ON CONFLICT (instance_id) DO UPDATE SET
+     lock_token = excluded.lock_token, locked_until = excluded.locked_until, locked_at = excluded.locked_at`,
+);
 
-const ACTIVITIES: RowInsert = {
-  into: `duroxide_worker_queue
-    (id, instance_id, execution_id, activity_id, tag, held_until, lock_token, attempt_count, enqueued_at, work_item)`,
-  row: "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-};
+const insertActivities = new ManyRows(
+  `INSERT INTO duroxide_worker_queue
+     (id, instance_id, execution_id, activity_id, tag, held_until, lock_token, attempt_count, enqueued_at, work_item)
+   VALUES`,
+  "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+  "",
+);
 
 /** Fails where the id is taken in this execution: the key is unique. */
-const EVENTS: RowInsert = {
-  into: "duroxide_history (instance_id, execution_id, event_id, event_type, event_data)",
-  row: "(?, ?, ?, ?, ?)",
-};
+const insertEvents = new ManyRows(
+  "INSERT INTO duroxide_history (instance_id, execution_id, event_id, event_type, event_data) VALUES",
+  "(?, ?, ?, ?, ?)",
+  "",
+);
 
+const selectLastMessage = "SELECT COALESCE(MAX(id), 0) AS id FROM duroxide_orchestrator_queue";
 const selectLastActivity = "SELECT COALESCE(MAX(id), 0) AS id FROM duroxide_worker_queue";
 
 type Row = readonly SqlValue[];
@@ -61,12 +67,21 @@ export class NewMessages {
   readonly #heldBack = new Map<string, NewMessage[]>();
   readonly #locks = new Map<string, Row>();
   #rows: Row[] = [];
+  /** Null: nobody knows. */
+  #lastId: number | null = null;
   /** How many there ever were. */
   made = 0;
 
   constructor(db: Database, now: number) {
     this.#db = db;
     this.#now = now;
+  }
+
+  /** For the row of a message, whoever writes it: they come in the order of their ids. */
+  nextId(): number {
+    this.#lastId ??= this.#db.get<{ readonly id: number }>(selectLastMessage)!.id;
+    this.#lastId += 1;
+    return this.#lastId;
   }
 
   add(instanceId: string, message: NewMessage): void {
@@ -96,11 +111,11 @@ export class NewMessages {
   }
 
   /** Those of the instance as one batch, fetched for the first time. */
-  take(instanceId: string): readonly OrchestratorItem[] {
+  take(instanceId: string): { readonly messages: readonly OrchestratorItem[]; readonly rows: readonly number[] } {
     const messages = this.#free.get(instanceId) ?? [];
     this.#free.delete(instanceId);
-    for (const message of messages) this.#keep(instanceId, message, "taken", 1);
-    return messages.map(({ item }) => item);
+    const rows = messages.map((message) => this.#keep(instanceId, message, "taken", 1));
+    return { messages: messages.map(({ item }) => item), rows };
   }
 
   /** N2 */
@@ -136,9 +151,9 @@ export class NewMessages {
 
   /** And what was taken under them. */
   writeTaken(): void {
-    if (this.#rows.length > 0) this.#db.insertRows(MESSAGES, this.#rows);
+    if (this.#rows.length > 0) this.#db.runMany(insertMessages, this.#rows);
     this.#rows = [];
-    if (this.#locks.size > 0) this.#db.insertRows(LOCKS, [...this.#locks.values()]);
+    if (this.#locks.size > 0) this.#db.runMany(insertLocks, [...this.#locks.values()]);
     this.#locks.clear();
   }
 
@@ -146,9 +161,12 @@ export class NewMessages {
     return this.#free.get(instanceId) ?? this.#heldBack.get(instanceId);
   }
 
-  #keep(instanceId: string, message: NewMessage, state: "ready" | "taken", attempts: number): void {
+  /** Answers the id of its row. */
+  #keep(instanceId: string, message: NewMessage, state: "ready" | "taken", attempts: number): number {
     const { isStart, parentId, text } = message;
-    this.#rows.push([instanceId, state, this.#now, this.#now, isStart ? 1 : 0, parentId, attempts, text]);
+    const id = this.nextId();
+    this.#rows.push([id, instanceId, state, this.#now, this.#now, isStart ? 1 : 0, parentId, attempts, text]);
+    return id;
   }
 }
 
@@ -196,7 +214,7 @@ export class NewActivities {
   writeAll(): void {
     for (const activity of this.#waiting) this.#keep(activity, null, null, 0);
     this.#waiting = [];
-    if (this.#rows.length > 0) this.#db.insertRows(ACTIVITIES, this.#rows);
+    if (this.#rows.length > 0) this.#db.runMany(insertActivities, this.#rows);
     this.#rows = [];
     this.#lastId = null;
   }
@@ -235,7 +253,7 @@ export class NewEvents {
     this.#rows = [];
     this.#refusals = [];
     try {
-      this.#db.insertRows(EVENTS, rows);
+      this.#db.runMany(insertEvents, rows);
     } catch (error) {
       if (isConstraintViolation(error)) this.#blame(rows, refusals);
       throw error;
@@ -245,7 +263,7 @@ export class NewEvents {
   #blame(rows: readonly Row[], refusals: readonly ((cause: unknown) => ProviderError)[]): void {
     for (const [place, row] of rows.entries()) {
       try {
-        this.#db.insertRows(EVENTS, [row]);
+        this.#db.runMany(insertEvents, [row]);
       } catch (error) {
         throw isConstraintViolation(error) ? refusals[place]!(error) : error;
       }

@@ -11,14 +11,14 @@ import { isStartLike, targetInstance } from "../../history/work-item.js";
 import { lockLost } from "../../provider/kit/refusals.js";
 import { toColumn, toNullableColumn } from "../../provider/kit/text-column.js";
 import type { AbandonOptions, ScheduledId } from "../../provider/provider.js";
-import type { Database } from "./database.js";
+import { type Database, tablesIn } from "./database.js";
 import { newSecret, partsOf, tokenOf } from "./lock-token.js";
 import type { Transaction } from "./transaction.js";
 
 const insertMessage = `
   INSERT INTO duroxide_orchestrator_queue
-    (instance_id, state, due_at, visible_at, is_start, parent_instance_id, timer_execution_id, timer_id, work_item)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+    (id, instance_id, state, due_at, visible_at, is_start, parent_instance_id, timer_execution_id, timer_id, work_item)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 `;
 
 export const unparkMessages = `
@@ -68,6 +68,9 @@ export const selectReadyMessage = `
 export const deleteTimer = `
   DELETE FROM duroxide_orchestrator_queue WHERE instance_id = ? AND timer_execution_id = ? AND timer_id = ?
 `;
+
+export const selectReady = `SELECT 1 FROM duroxide_orchestrator_queue WHERE state = 'ready' LIMIT 1`;
+const MESSAGES = tablesIn("duroxide_orchestrator_queue");
 
 /** When the passing of time alone makes a message visible, or ends a lock. */
 export const selectNextDue = `
@@ -126,7 +129,8 @@ export function enqueueMessage(tx: Transaction, item: OrchestratorItem, delayMs 
     const timer = item.type === "TimerFired" ? ([item.executionId, item.id] as const) : ([null, null] as const);
     const state = isVisible ? "ready" : "waiting";
     tx.newMessages.writeOf(instanceId);
-    tx.db.run(insertMessage, instanceId, state, dueAt, visibleAt, isStart ? 1 : 0, parentId, ...timer, text);
+    const place = [tx.newMessages.nextId(), instanceId, state, dueAt, visibleAt] as const;
+    tx.db.run(insertMessage, ...place, isStart ? 1 : 0, parentId, ...timer, text);
   }
   if (isVisible) tx.effects.readyMessages += 1;
   else tx.effects.messageAt(visibleAt);
@@ -142,13 +146,21 @@ export function instanceMayBegin(tx: Transaction, instance: string): void {
 }
 
 export function cancelTimer(tx: Transaction, { instance, executionId, id }: ScheduledId): void {
-  tx.db.run(deleteTimer, toColumn(instance), executionId, id);
+  const instanceId = toColumn(instance);
+  tx.own.forgetTurn(instanceId); // It may be in its batch.
+  tx.db.run(deleteTimer, instanceId, executionId, id);
 }
 
 /** Ends a live lock and removes its batch: the first step of an ack. Answers whose it was, as a column. */
 export function consumeBatch(tx: Transaction, operation: string, token: string): TurnLock {
   const lock = turnLockOf(token);
   const { instanceId, secret, lockedAt } = lock;
+  const rows = tx.own.endTurn(instanceId, secret, tx.now);
+  if (rows !== null) {
+    tx.gone.lock(instanceId);
+    for (const row of rows) tx.gone.message(row);
+    return lock;
+  }
   if (tx.db.run(deleteLiveLock, instanceId, secret, tx.now) === 0) throw lockLost(operation, token);
   tx.db.run(deleteTaken, instanceId, lockedAt);
   return lock;
@@ -156,8 +168,16 @@ export function consumeBatch(tx: Transaction, operation: string, token: string):
 
 export function abandonBatch(tx: Transaction, token: string, options: AbandonOptions): void {
   const { delayMs = 0, ignoreAttempt = false } = options;
-  if (delayMs > 0) holdBatch(tx, turnLockOf(token), tx.timeIn(delayMs), ignoreAttempt);
-  else giveBack(tx, turnLockOf(token), ignoreAttempt);
+  const lock = turnLockOf(token);
+  forgetLock(tx, lock.instanceId);
+  if (delayMs > 0) holdBatch(tx, lock, tx.timeIn(delayMs), ignoreAttempt);
+  else giveBack(tx, lock, ignoreAttempt);
+}
+
+/** What becomes of it is for the tables to tell. */
+export function forgetLock(tx: Transaction, instanceId: string): void {
+  tx.own.forgetTurn(instanceId);
+  tx.known.forget(instanceId);
 }
 
 function giveBack(tx: Transaction, { instanceId, secret, lockedAt }: TurnLock, ignoreAttempt: boolean): void {
@@ -179,16 +199,26 @@ function holdBatch(
 
 export function renewLock(tx: Transaction, token: string, extendForMs: number): void {
   const { instanceId, secret } = turnLockOf(token);
+  forgetLock(tx, instanceId);
   const lockedUntil = tx.timeIn(extendForMs);
   const renewed = tx.db.run(renewLiveLock, lockedUntil, instanceId, secret, tx.now);
   if (renewed === 0) throw lockLost("renewOrchestrationItemLock", token);
   tx.effects.messageAt(lockedUntil); // It may end earlier than it would have.
 }
 
+/** Whether the table has a message that waits for nothing, or nothing but a lock. */
+export function isAnyReady({ db }: Transaction): boolean {
+  if (db.isStill(MESSAGES)) return false;
+  if (db.get(selectReady) !== undefined) return true;
+  db.noteStill(MESSAGES);
+  return false;
+}
+
 /** What arrived while the instance was locked can be fetched now. */
 export function announceRelease(tx: Transaction, instanceId: string): void {
   const isAwaited =
-    tx.newMessages.release(instanceId) || tx.db.get(selectReadyMessage, instanceId, tx.now) !== undefined;
+    tx.newMessages.release(instanceId) ||
+    (isAnyReady(tx) && tx.db.get(selectReadyMessage, instanceId, tx.now) !== undefined);
   if (isAwaited) tx.effects.readyMessages += 1;
 }
 

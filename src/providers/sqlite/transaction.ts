@@ -7,8 +7,10 @@
 
 import { Effects } from "../../provider/kit/effects.js";
 import type { Database } from "./database.js";
+import { GoneRows } from "./gone-rows.js";
 import type { KnownInstances } from "./known-instances.js";
 import { NewActivities, NewEvents, NewMessages } from "./new-rows.js";
+import type { OwnLocks } from "./own-locks.js";
 
 /** One flush of the group commit: shared by the operations that are in it. */
 export class Transaction {
@@ -16,6 +18,7 @@ export class Transaction {
   readonly newMessages: NewMessages;
   readonly newActivities: NewActivities;
   readonly newEvents: NewEvents;
+  readonly gone: GoneRows;
   /** Whether messages and locks whose time has come by now were seen to. */
   isDueReady = false;
   /** As above, of activities. */
@@ -29,7 +32,12 @@ export class Transaction {
     readonly now: number,
     readonly newToken: () => string,
     readonly known: KnownInstances,
+    readonly own: OwnLocks,
   ) {
+    own.begin(db);
+    known.begin(db);
+    this.gone = new GoneRows(db);
+    db.keep(this.gone);
     this.newMessages = new NewMessages(db, now);
     this.newActivities = new NewActivities(db, now);
     this.newEvents = new NewEvents(db);
@@ -37,7 +45,7 @@ export class Transaction {
 
   /** How much has happened so far. As long as it stays the same, nothing has. */
   get changes(): number {
-    return this.db.changes + this.newMessages.made + this.newActivities.made + this.newEvents.made;
+    return this.db.changes + this.newMessages.made + this.newActivities.made + this.newEvents.made + this.gone.count;
   }
 
   /** T2 */

@@ -40,7 +40,7 @@ export function commitTurn(tx: Transaction, lockToken: string, turn: TurnCommit)
   const named = factsIn(turn);
   const isAsBefore = goesOn && turn.metadata.pinnedVersion === undefined;
   if (!isOver && (isAsBefore || named !== null)) tx.known.committed(instanceId, lock.secret, named);
-  else tx.known.forget(instanceId, lock.secret);
+  else tx.known.ended(instanceId, lock.secret);
   tx.effects.changed(instance, changeOf(turn));
   announceRelease(tx, instanceId);
 }

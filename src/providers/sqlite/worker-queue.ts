@@ -18,7 +18,7 @@ import type {
   ScheduledId,
   TagFilter,
 } from "../../provider/provider.js";
-import type { Database } from "./database.js";
+import { type Database, tablesIn } from "./database.js";
 import { executionState } from "./instances.js";
 import { newSecret, partsOf, tokenOf } from "./lock-token.js";
 import { enqueueMessage } from "./orchestrator-queue.js";
@@ -36,6 +36,9 @@ export const selectEndedHold = `SELECT 1 FROM duroxide_worker_queue WHERE held_u
 
 /** The token stays: its worker may still abandon what nobody has taken since. */
 export const releaseEndedHolds = `UPDATE duroxide_worker_queue SET held_until = NULL WHERE held_until <= ?`;
+
+export const selectReady = `SELECT 1 FROM duroxide_worker_queue WHERE held_until IS NULL LIMIT 1`;
+const ACTIVITIES = tablesIn("duroxide_worker_queue");
 
 /** The oldest activity with this tag that belongs to no session. */
 export const selectOldest = `
@@ -93,7 +96,7 @@ export const renewTaken = `
 `;
 
 export const deleteActivity = `
-  DELETE FROM duroxide_worker_queue WHERE instance_id = ? AND execution_id = ? AND activity_id = ?
+  DELETE FROM duroxide_worker_queue WHERE instance_id = ? AND execution_id = ? AND activity_id = ? RETURNING id
 `;
 
 /** When the passing of time alone frees an activity, or a session. */
@@ -144,24 +147,38 @@ export function enqueueActivity(tx: Transaction, item: ActivityExecute, isRunnin
 
 export function fetchActivity(tx: Transaction, options: FetchWorkOptions): LockedWorkItem | null {
   releaseHeld(tx);
-  for (;;) {
+  while (isAnyReady(tx)) {
     const candidate = oldestActivity(tx.db, options, tx.now);
-    if (candidate === null) return takeNew(tx, options);
+    if (candidate === null) break;
     const taken = take(tx, candidate, options);
     if (taken !== null) return taken;
   }
+  return takeNew(tx, options);
+}
+
+/** Whether the table has an activity that nothing holds, whomever it is for. */
+function isAnyReady({ db }: Transaction): boolean {
+  if (db.isStill(ACTIVITIES)) return false;
+  if (db.get(selectReady) !== undefined) return true;
+  db.noteStill(ACTIVITIES);
+  return false;
 }
 
 export function ackActivity(tx: Transaction, token: string, completion: OrchestratorItem | null): void {
   const { id, secret } = activityLockOf(token);
-  const row = tx.db.change<{ readonly session_id: string | null }>(deleteTaken, id, secret, tx.now);
-  if (row === undefined) throw lockLost("ackWorkItem", token);
-  touchSession(tx, row.session_id);
+  if (tx.own.endActivity(id, secret, tx.now)) {
+    tx.gone.activity(id);
+  } else {
+    const row = tx.db.change<{ readonly session_id: string | null }>(deleteTaken, id, secret, tx.now);
+    if (row === undefined) throw lockLost("ackWorkItem", token);
+    touchSession(tx, row.session_id);
+  }
   if (completion !== null) enqueueMessage(tx, completion);
 }
 
 export function abandonActivity(tx: Transaction, token: string, options: AbandonOptions): void {
   const { id, secret } = activityLockOf(token);
+  tx.own.forgetActivity(id);
   const heldUntil = options.delayMs !== undefined && options.delayMs > 0 ? tx.timeIn(options.delayMs) : null;
   const abandoned = tx.db.run(abandonTaken, heldUntil, options.ignoreAttempt ? 1 : 0, id, secret);
   if (heldUntil !== null) tx.effects.activityAt(heldUntil);
@@ -170,6 +187,7 @@ export function abandonActivity(tx: Transaction, token: string, options: Abandon
 
 export function renewActivity(tx: Transaction, token: string, extendForMs: number): ExecutionState {
   const { id, secret } = activityLockOf(token);
+  tx.own.forgetActivity(id);
   const heldUntil = tx.timeIn(extendForMs);
   const row = tx.db.change<{
     readonly instance_id: string;
@@ -184,7 +202,8 @@ export function renewActivity(tx: Transaction, token: string, extendForMs: numbe
 
 export function cancelActivity(tx: Transaction, { instance, executionId, id }: ScheduledId): void {
   tx.newActivities.writeAll();
-  tx.db.run(deleteActivity, toColumn(instance), executionId, id); // W2
+  const gone = tx.db.changeAll<{ readonly id: number }>(deleteActivity, toColumn(instance), executionId, id); // W2
+  for (const row of gone) tx.own.forgetActivity(row.id);
 }
 
 /** When an activity may become ready by the passing of time, after a look at `since` found none. */
@@ -236,6 +255,7 @@ function takeNew(tx: Transaction, options: FetchWorkOptions): LockedWorkItem | n
   const secret = newSecret(tx.newToken);
   const lockedUntil = holdUntil(tx, options);
   const id = tx.newActivities.take(activity, secret, lockedUntil);
+  tx.own.lockedActivity(id, { secret, lockedUntil });
   const { item } = activity;
   return {
     item,
@@ -268,7 +288,8 @@ function take(tx: Transaction, { id, session_id }: Candidate, options: FetchWork
     tx.effects.warnings.push(`Activity row ${id} cannot be decoded and is set aside: ${messageOf(item)}`);
     return null;
   }
-  if (session_id !== null && options.session !== undefined) claimSession(tx, session_id, options.session);
+  if (session_id === null) tx.own.lockedActivity(id, { secret, lockedUntil });
+  else if (options.session !== undefined) claimSession(tx, session_id, options.session);
   return {
     item,
     lockToken: tokenOf(secret, String(id)),
