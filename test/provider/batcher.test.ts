@@ -248,6 +248,46 @@ describe("calls with the same key", () => {
   });
 });
 
+describe("calls of the same lane", () => {
+  const laneOf = (call: string): string | null => (call.includes(":") ? call.split(":")[0]! : null);
+
+  test("share a batch, in the order in which they came", async () => {
+    const { batcher, batches } = atOnce(echo, { laneOf });
+
+    await submitAll(batcher, "x:1", "free", "x:2");
+
+    expect(batches).toEqual([["x:1", "free", "x:2"]]);
+  });
+
+  test("are never in two batches at once; others overtake them", async () => {
+    const { batcher, flights } = inTheAir({ laneOf, maxInFlight: 2 });
+    const first = batcher.submit("x:1");
+    await rounds();
+    const rest = submitAll(batcher, "x:2", "y:1", "x:3");
+    await rounds();
+    expect(flights.map((flight) => flight.calls)).toEqual([["x:1"], ["y:1"]]);
+
+    await flights[0]!.land();
+    expect(flights[2]!.calls).toEqual(["x:2", "x:3"]);
+    await flights[1]!.land();
+    await flights[2]!.land();
+    expect([await first, ...(await rest)]).toEqual(["x:1!", "x:2!", "y:1!", "x:3!"]);
+  });
+
+  test("do not overtake one of them whose key somebody has", async () => {
+    const keyOf = (call: string): string | null => (call.endsWith("k") ? "key" : null);
+    const { batcher, flights } = inTheAir({ keyOf, laneOf, maxInFlight: 2 });
+    const calls = submitAll(batcher, "y:k", "x:k", "x:2", "z:1");
+    await rounds();
+    expect(flights.map((flight) => flight.calls)).toEqual([["y:k", "z:1"]]);
+
+    await flights[0]!.land();
+    expect(flights[1]!.calls).toEqual(["x:k", "x:2"]);
+    await flights[1]!.land();
+    expect(await calls).toEqual(["y:k!", "x:k!", "x:2!", "z:1!"]);
+  });
+});
+
 describe("calls with a size", () => {
   const sizes = { sizeOf: (call: string) => call.length, maxBytes: 5 };
 

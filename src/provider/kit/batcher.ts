@@ -8,6 +8,7 @@
 //   B4. Calls with one key never share a batch, and one begins only when the one before it has ended. Others may overtake
 //       them. Nothing else changes the order in which calls begin.
 //   B5. Every call is answered: also when what it is run by is wrong.
+//   B6. Calls of one lane begin in the order in which they came: they may share a batch, and are never in two at once.
 
 import { InvalidOptionsError, MisuseError, ProviderError } from "../../errors.js";
 import { checkOptions, integerBetween, isFunction } from "../../options.js";
@@ -46,6 +47,11 @@ export interface BatcherOptions<Call, R> {
   /** Calls with the same key never share a batch and run in the order in which they came. Null: no key. @default no keys */
   readonly keyOf?: (call: Call) => string | null;
   /**
+   * Calls of the same lane take effect in the order in which they came, and may share a batch. It matters where several
+   * batches may be on their way. Null: no lane. @default no lanes
+   */
+  readonly laneOf?: (call: Call) => string | null;
+  /**
    * Whether, after a rejection of a batch of several, its calls are to be run one by one (the fault may be one call's
    * alone). Not for what is transient. @default (error) => !(error instanceof ProviderError && error.retryable)
    */
@@ -59,6 +65,7 @@ export interface BatcherOptions<Call, R> {
 interface Pending<Call, R> {
   readonly call: Call;
   readonly key: string | null;
+  readonly lane: string | null;
   readonly bytes: number;
   readonly resolve: (value: R) => void;
   readonly reject: (error: unknown) => void;
@@ -72,6 +79,7 @@ const DEFAULTS = Object.freeze({
   maxBytes: Number.POSITIVE_INFINITY,
   sizeOf: () => 0,
   keyOf: () => null,
+  laneOf: () => null,
   runsSingly: (error: unknown) => !(error instanceof ProviderError && error.retryable),
   errorOf: (_call: unknown, error: unknown) => error,
   onAnswered: () => {},
@@ -100,6 +108,7 @@ export class Batcher<Call, R> {
   #waiting: Pending<Call, R>[] = [];
   #inFlight = 0;
   readonly #keysInFlight = new Set<string>();
+  readonly #lanesInFlight = new Set<string>();
   #isScheduled = false;
   readonly #idleListeners: (() => void)[] = [];
 
@@ -113,7 +122,7 @@ export class Batcher<Call, R> {
   /** Resolves to the value of the call's outcome, once its batch has come back; rejects with its error. */
   submit(call: Call): Promise<R> {
     return new Promise((resolve, reject) => {
-      const { keyOf, sizeOf, errorOf } = this.#options;
+      const { keyOf, laneOf, sizeOf, errorOf } = this.#options;
       const rejectAs = (error: unknown): void => {
         try {
           reject(errorOf(call, error));
@@ -121,7 +130,8 @@ export class Batcher<Call, R> {
           reject(error); // B5
         }
       };
-      this.#waiting.push({ call, key: keyOf(call), bytes: sizeOf(call), resolve, reject: rejectAs });
+      const [key, lane, bytes] = [keyOf(call), laneOf(call), sizeOf(call)];
+      this.#waiting.push({ call, key, lane, bytes, resolve, reject: rejectAs });
       this.#schedule();
     });
   }
@@ -152,26 +162,32 @@ export class Batcher<Call, R> {
     }
   }
 
-  /** Takes what goes next: the oldest, as many as fit, but for those whose key somebody has (B4). */
+  /** Takes what goes next: the oldest, as many as fit, but for those whose key (B4) or lane (B6) somebody has. */
   #gather(): readonly Pending<Call, R>[] {
     const { maxCalls, maxBytes } = this.#options;
     const batch: Pending<Call, R>[] = [];
     const left: Pending<Call, R>[] = [];
+    const lanesLeft = new Set<string>();
     let bytes = 0;
     let isFull = false;
     for (const pending of this.#waiting) {
-      const isHeld = pending.key !== null && this.#keysInFlight.has(pending.key);
+      const { key, lane } = pending;
+      const isHeld =
+        (key !== null && this.#keysInFlight.has(key)) ||
+        (lane !== null && (this.#lanesInFlight.has(lane) || lanesLeft.has(lane)));
       // What does not fit ends the batch, lest smaller ones overtake it for ever.
       const fits = batch.length === 0 || (batch.length < maxCalls && bytes + pending.bytes <= maxBytes);
       isFull ||= !isHeld && !fits;
       if (isHeld || isFull) {
         left.push(pending);
+        if (lane !== null) lanesLeft.add(lane);
         continue;
       }
       batch.push(pending);
       bytes += pending.bytes;
-      if (pending.key !== null) this.#keysInFlight.add(pending.key);
+      if (key !== null) this.#keysInFlight.add(key);
     }
+    for (const { lane } of batch) if (lane !== null) this.#lanesInFlight.add(lane);
     this.#waiting = left;
     return batch;
   }
@@ -182,7 +198,10 @@ export class Batcher<Call, R> {
       .catch((bug: unknown) => rejectAll(batch, bug)) // B5
       .finally(() => {
         this.#inFlight -= 1;
-        for (const { key } of batch) if (key !== null) this.#keysInFlight.delete(key);
+        for (const { key, lane } of batch) {
+          if (key !== null) this.#keysInFlight.delete(key);
+          if (lane !== null) this.#lanesInFlight.delete(lane);
+        }
         this.#schedule();
         this.#reportIdle();
       });
@@ -216,6 +235,7 @@ function checkBatcherOptions<Call, R>(options: BatcherOptions<Call, R>): void {
     maxBytes: isPositive,
     sizeOf: isFunction,
     keyOf: isFunction,
+    laneOf: isFunction,
     runsSingly: isFunction,
     errorOf: isFunction,
     onAnswered: isFunction,

@@ -1,6 +1,6 @@
 // providers/postgres/deliveries.ts — messages sent and activities completed: what makes instances ready, in batches.
 //
-//   D1. Messages are stored in the order in which they were sent by this provider: one batch at a time.
+//   D1. Messages to one instance are stored in the order in which they were sent by this provider.
 //   D2. An activity without a live lock is refused alone, and its outcome is not sent.
 //   D3. Fetches that wait for turns get the instances that are sent to, in the statement that sends: one write instead of
 //       two, and no look. Where something older is ready for them, they get that.
@@ -58,6 +58,8 @@ export interface Target {
 
 /** One batch is one statement, however large; more than this is no faster. */
 const MOST_BYTES = 4_000_000;
+/** While the disk syncs one batch, the next can be executed. */
+const IN_FLIGHT = 2;
 
 export class Deliveries {
   readonly #store: Store;
@@ -70,10 +72,11 @@ export class Deliveries {
     this.#delivering = new Batcher<Delivery, EnqueueOutcome>({
       runsSingly: isAnswered,
       run: (calls) => this.#deliver(calls),
-      maxInFlight: 1, // D1
+      maxInFlight: IN_FLIGHT,
       maxBytes: MOST_BYTES,
       sizeOf: ({ item }) => (item === null ? 0 : textLength(item)),
       keyOf,
+      laneOf, // D1
     });
   }
 
@@ -155,6 +158,10 @@ export class Deliveries {
 function keyOf(call: Delivery): string | null {
   if (call.kind === "completion") return `activity ${call.lock.id}`;
   return isStartLike(call.item) ? `start of ${call.item.instance}` : null;
+}
+
+function laneOf({ item }: Delivery): string | null {
+  return item === null ? null : targetInstance(item);
 }
 
 function messagesOf(calls: readonly Delivery[], now: number): readonly Message[] {
