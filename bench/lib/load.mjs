@@ -50,6 +50,18 @@ export async function doAll(count, inFlight, work) {
   await Promise.all(Array.from({ length: Math.min(count, inFlight) }, lane));
 }
 
+/** Begins `count` pieces of work, numbered from 0, so many each second whether others are done or not. */
+export async function atRate(count, perSecond, work) {
+  const beganAt = performance.now();
+  const pieces = [];
+  while (pieces.length < count) {
+    const due = Math.min(count, ((performance.now() - beganAt) * perSecond) / 1_000);
+    while (pieces.length < due) pieces.push(work(pieces.length));
+    await new Promise((resolve) => setTimeout(resolve, 1));
+  }
+  await Promise.all(pieces);
+}
+
 /** Resolves when the runtime has told so many facts of this type from now on. Waiting costs the store nothing. */
 export function countFacts(runtime, type, count) {
   return new Promise((resolve) => {

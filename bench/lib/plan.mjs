@@ -18,31 +18,41 @@ const OURS = "duroxide-ts";
 const FLOOR = "floor";
 const { version } = createRequire(import.meta.url)("../../package.json");
 
-/** The systems of one workload on one store stand side by side, so that they are measured one right after the other. */
+/**
+ * The systems of one workload on one store stand side by side, so that they are measured one right after the other. All of
+ * them run on the same Node: where the one that runs this is too old for the others, on theirs.
+ */
 export async function makePlan({ workloads, stores, rounds, hasPeers, isQuick }) {
-  const peers = hasPeers ? await (await import("../peers/systems.mjs")).peerSystems() : [];
+  const { peers, node } = hasPeers ? await withPeers() : { peers: [], node: process.execPath };
   const experiments = workloads.flatMap((workload) => {
     const args = isQuick ? { ...workload.args, ...workload.quickArgs } : workload.args;
     const times = workload.isSlow ? 1 : rounds;
     return stores
       .filter((store) => workload.stores.includes(store))
-      .flatMap((store) => systemsFor({ workload, store, peers, args }))
+      .flatMap((store) => systemsFor({ workload, store, peers, args, node }))
       .map((experiment) => ({ ...experiment, rounds: times }));
   });
-  return { experiments, peers };
+  return { experiments, peers, node };
 }
 
-function systemsFor({ workload, store, peers, args }) {
+async function withPeers() {
+  const { nodeForPeers, peerSystems } = await import("../peers/systems.mjs");
+  const peers = await peerSystems();
+  const arePeersThere = peers.some(({ missing }) => missing === null);
+  return { peers, node: (arePeersThere ? nodeForPeers() : null) ?? process.execPath };
+}
+
+function systemsFor({ workload, store, peers, args, node }) {
   const experiments = [];
   const add = (system, systemVersion, command) =>
     experiments.push({ workload, store, system, version: systemVersion, command });
   if (workload.program !== null) {
     const program = programIn("workloads", workload.program);
-    add(OURS, version, (spec) => nodeCommand(program, { ...args, store: spec }, workload.nodeFlags));
+    add(OURS, version, (spec) => nodeCommand(node, program, { ...args, store: spec }, workload.nodeFlags));
   }
   if (workload.floor !== undefined) {
     const program = programIn("floor", workload.floor);
-    add(FLOOR, version, (spec) => nodeCommand(program, { ...args, store: spec }));
+    add(FLOOR, version, (spec) => nodeCommand(node, program, { ...args, store: spec }));
   }
   for (const peer of workload.hasPeers ? peers : []) {
     const name = familyOf(workload);
@@ -56,6 +66,6 @@ function programIn(folder, name) {
   return fileURLToPath(new URL(`../${folder}/${name}.mjs`, import.meta.url));
 }
 
-function nodeCommand(program, args, flags = []) {
-  return { file: process.execPath, argv: [...flags, program, JSON.stringify(args)] };
+function nodeCommand(node, program, args, flags = []) {
+  return { file: node, argv: [...flags, program, JSON.stringify(args)] };
 }

@@ -67,8 +67,8 @@ export async function peerSystems() {
   ];
 }
 
-/** The one that runs this if it is new enough, so that all run on the same; else the one that npm has installed here. */
-function nodeForPeers() {
+/** The one that runs this if it is new enough; else the one that npm has installed here. Null: there is none. */
+export function nodeForPeers() {
   if (Number.parseInt(process.versions.node, 10) >= LEAST_NODE) return process.execPath;
   const installed = fileOf(`node_modules/node-${process.platform}-${process.arch}/bin/node`);
   return existsSync(installed) ? installed : null;

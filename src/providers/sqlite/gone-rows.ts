@@ -19,6 +19,13 @@ const MESSAGES = departure("duroxide_orchestrator_queue", "id");
 const LOCKS = departure("duroxide_instance_locks", "instance_id");
 const ACTIVITIES = departure("duroxide_worker_queue", "id");
 
+/** R1. Never the fault of the call that made them be written. */
+export class RowsMissing extends Error {
+  constructor(wanted: number, found: number) {
+    super(`Of ${wanted} rows to delete ${found} were there.`);
+  }
+}
+
 export class GoneRows implements KeptWrites {
   readonly #db: Database;
   readonly #keys = new Map<Departure, (readonly [SqlValue])[]>();
@@ -50,7 +57,7 @@ export class GoneRows implements KeptWrites {
       this.tables &= ~departure.table;
       const gone = this.#db.runMany(departure.statement, keys);
       this.count -= gone;
-      if (gone !== keys.length) throw new Error(`Of ${keys.length} rows to delete ${gone} were there.`); // R1
+      if (gone !== keys.length) throw new RowsMissing(keys.length, gone); // R1
     }
   }
 

@@ -14,6 +14,7 @@ import { Batcher, type Outcome } from "../../provider/kit/batcher.js";
 import type { Effects } from "../../provider/kit/effects.js";
 import { type Database, NoTransaction } from "./database.js";
 import { isDriverError } from "./driver-errors.js";
+import { RowsMissing } from "./gone-rows.js";
 import { KnownInstances } from "./known-instances.js";
 import { OwnLocks } from "./own-locks.js";
 import { Transaction } from "./transaction.js";
@@ -161,7 +162,8 @@ function runOne(tx: Transaction, { work }: Call): Outcome<unknown> {
   try {
     return { value: work(tx) };
   } catch (error) {
-    if (isDriverError(error) || tx.changes !== changesBefore) throw error; // G4
+    const isItsOwn = !isDriverError(error) && !(error instanceof RowsMissing);
+    if (!isItsOwn || tx.changes !== changesBefore) throw error; // G4
     return { error }; // G3
   }
 }

@@ -147,7 +147,7 @@ export function instanceMayBegin(tx: Transaction, instance: string): void {
 
 export function cancelTimer(tx: Transaction, { instance, executionId, id }: ScheduledId): void {
   const instanceId = toColumn(instance);
-  tx.own.forgetTurn(instanceId); // It may be in its batch.
+  forgetLock(tx, instanceId); // It may be in its batch.
   tx.db.run(deleteTimer, instanceId, executionId, id);
 }
 

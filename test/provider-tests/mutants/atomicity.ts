@@ -60,8 +60,10 @@ export const ATOMICITY: readonly Mutant[] = [
     patches: [
       {
         file: "new-rows.ts",
-        find: `row: "(?, ?, ?, ?, ?)",`,
-        replace: `row: "(?, ?, ?, ?, ?)", conflict: "ON CONFLICT DO NOTHING",`,
+        find: `  "(?, ?, ?, ?, ?)",
+  "",`,
+        replace: `  "(?, ?, ?, ?, ?)",
+  "ON CONFLICT DO NOTHING",`,
       },
     ],
   },

@@ -120,8 +120,21 @@ export const CANCELLATION: readonly Mutant[] = [
       {
         file: "worker-queue.ts",
         find: `  tx.newActivities.writeAll();
-  tx.db.run(deleteActivity`,
-        replace: "  tx.db.run(deleteActivity",
+  const gone =`,
+        replace: "  const gone =",
+      },
+    ],
+  },
+  {
+    name: "an activity that its process has acked can be acked again",
+    category: "cancellation",
+    caughtBy: "ack_work_item_fails_when_entry_deleted",
+    store: "sqlite",
+    patches: [
+      {
+        file: "own-locks.ts",
+        find: "return this.#activities.delete(id);",
+        replace: "return true;",
       },
     ],
   },

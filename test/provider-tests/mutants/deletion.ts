@@ -142,4 +142,57 @@ export const DELETION: readonly Mutant[] = [
       },
     ],
   },
+  {
+    name: "a process acks its activities though it has deleted their instance",
+    category: "deletion",
+    caughtBy: "stale_activity_after_delete_recreate",
+    store: "sqlite",
+    patches: [
+      {
+        file: "deletion.ts",
+        find: "  tx.own.forgetActivities();\n",
+        replace: "",
+      },
+    ],
+  },
+  {
+    name: "a process acks its turn though it has deleted the instance",
+    category: "deletion",
+    caughtBy: "force_delete_prevents_ack_recreation",
+    store: "sqlite",
+    patches: [
+      {
+        file: "deletion.ts",
+        find: "  for (const id of known) forgetLock(tx, id);\n",
+        replace: "",
+      },
+    ],
+  },
+  {
+    name: "a process acks the first turn of a child though it has deleted the parent",
+    category: "deletion",
+    caughtBy: "unborn_children_go_with_their_parent",
+    store: "sqlite",
+    patches: [
+      {
+        file: "deletion.ts",
+        find: "  for (const id of children) forgetLock(tx, id);\n",
+        replace: "",
+      },
+    ],
+  },
+  {
+    name: "a process believes in its locks, whoever has committed since",
+    category: "deletion",
+    caughtBy: "delete_by_another_process",
+    store: "sqlite",
+    patches: [
+      {
+        file: "database.ts",
+        find: `    this.#lastVersion = version;
+    this.#endEpoch();`,
+        replace: "    this.#lastVersion = version;",
+      },
+    ],
+  },
 ];

@@ -9,9 +9,10 @@ export const ERROR_HANDLING: readonly Mutant[] = [
     patches: [
       {
         file: "new-rows.ts",
-        find: `row: "(?, ?, ?, ?, ?)",`,
-        replace: `row: "(?, ?, ?, ?, ?)",
-  conflict: "ON CONFLICT DO UPDATE SET event_type = excluded.event_type, event_data = excluded.event_data",`,
+        find: `  "(?, ?, ?, ?, ?)",
+  "",`,
+        replace: `  "(?, ?, ?, ?, ?)",
+  "ON CONFLICT DO UPDATE SET event_type = excluded.event_type, event_data = excluded.event_data",`,
       },
     ],
   },

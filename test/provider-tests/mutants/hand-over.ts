@@ -138,7 +138,7 @@ export const HAND_OVER: readonly Mutant[] = [
     patches: [
       {
         file: "fetch-orchestration.ts",
-        find: "    if (tx.db.get(selectReady) !== undefined) return null;\n",
+        find: "    if (isAnyReady(tx)) return null;\n",
         replace: "",
       },
     ],
@@ -165,8 +165,8 @@ export const HAND_OVER: readonly Mutant[] = [
     patches: [
       {
         file: "new-rows.ts",
-        find: "return messages.map(({ item }) => item);",
-        replace: "return messages.map(({ item }) => item).reverse();",
+        find: "messages: messages.map(({ item }) => item)",
+        replace: "messages: messages.map(({ item }) => item).reverse()",
       },
     ],
   },
@@ -179,11 +179,11 @@ export const HAND_OVER: readonly Mutant[] = [
       {
         file: "worker-queue.ts",
         find: `  releaseHeld(tx);
-  for (;;) {`,
+  while (isAnyReady(tx)) {`,
         replace: `  releaseHeld(tx);
   const fresh = takeNew(tx, options);
   if (fresh !== null) return fresh;
-  for (;;) {`,
+  while (isAnyReady(tx)) {`,
       },
     ],
   },
@@ -236,6 +236,32 @@ export const HAND_OVER: readonly Mutant[] = [
         file: "fetch-orchestration.ts",
         find: "if (isUnknown || !isReplayable(row, range)) return null;",
         replace: "if (!isReplayable(row, range)) return null;",
+      },
+    ],
+  },
+  {
+    name: "of an instance that it knows a process overlooks its own lock",
+    category: "hand_over",
+    caughtBy: "turn_of_a_locked_instance_waits",
+    store: "sqlite",
+    patches: [
+      {
+        file: "fetch-orchestration.ts",
+        find: "tx.own.turnEnd(instanceId);",
+        replace: "null;",
+      },
+    ],
+  },
+  {
+    name: "what this process has committed is not compared, whoever has committed since",
+    category: "hand_over",
+    caughtBy: "turns_of_another_process_count",
+    store: "sqlite",
+    patches: [
+      {
+        file: "known-instances.ts",
+        find: "known !== undefined && known.epoch === this.#epoch",
+        replace: "known !== undefined",
       },
     ],
   },

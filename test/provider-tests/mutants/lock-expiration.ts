@@ -137,17 +137,15 @@ export const LOCK_EXPIRATION: readonly Mutant[] = [
     ],
   },
   {
-    name: "an expired lock sets the batches of other instances free",
+    name: "an expired lock takes the locks of other instances along",
     category: "lock_expiration",
     caughtBy: "end_of_one_lock_leaves_others_alone",
     store: "sqlite",
     patches: [
       {
         file: "fetch-orchestration.ts",
-        find: `SET state = 'ready'
-  WHERE instance_id = ? AND visible_at <= ?`,
-        replace: `SET state = 'ready'
-  WHERE instance_id = ? OR visible_at <= ?`,
+        find: "UPDATE duroxide_instance_locks SET locked_until = NULL WHERE locked_until <= ?",
+        replace: "DELETE FROM duroxide_instance_locks WHERE ? > 0",
       },
     ],
   },
@@ -223,6 +221,45 @@ export const renewTaken`,
         file: "orchestrator-queue.ts",
         find: "SET locked_until = ? WHERE instance_id = ? AND lock_token = ? AND locked_until > ?",
         replace: "SET locked_until = ? WHERE instance_id = ? AND ? <> '' AND locked_until > ?",
+      },
+    ],
+  },
+  {
+    name: "a process acks its own turns whenever it likes",
+    category: "lock_expiration",
+    caughtBy: "orchestration_ack_fails_after_lock_expiry",
+    store: "sqlite",
+    patches: [
+      {
+        file: "own-locks.ts",
+        find: " && lock.lockedUntil > now;",
+        replace: ";",
+      },
+    ],
+  },
+  {
+    name: "whoever asks acks the activity that this process holds",
+    category: "lock_expiration",
+    caughtBy: "worker_ack_fails_after_take_over",
+    store: "sqlite",
+    patches: [
+      {
+        file: "own-locks.ts",
+        find: " && lock.secret === secret",
+        replace: "",
+      },
+    ],
+  },
+  {
+    name: "where nothing was ready nothing ever becomes ready",
+    category: "lock_expiration",
+    caughtBy: "worker_lock_expires_after_timeout",
+    store: "sqlite",
+    patches: [
+      {
+        file: "database.ts",
+        find: "    this.#still &= ~prepared.stirs;\n",
+        replace: "",
       },
     ],
   },

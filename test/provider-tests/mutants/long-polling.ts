@@ -103,4 +103,17 @@ export const LONG_POLLING: readonly Mutant[] = [
       },
     ],
   },
+  {
+    name: "where nothing was ready nobody looks again, whoever has committed since",
+    category: "long_polling",
+    caughtBy: "poll_hears_of_another_process",
+    store: "sqlite",
+    patches: [
+      {
+        file: "database.ts",
+        find: "    this.#still = 0;\n",
+        replace: "",
+      },
+    ],
+  },
 ];

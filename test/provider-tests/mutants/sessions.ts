@@ -78,7 +78,7 @@ export const SESSIONS: readonly Mutant[] = [
       {
         file: "worker-queue.ts",
         find: `throw lockLost("ackWorkItem", token);
-  touchSession(tx, row.session_id);`,
+    touchSession(tx, row.session_id);`,
         replace: `throw lockLost("ackWorkItem", token);`,
       },
     ],
