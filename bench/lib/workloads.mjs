@@ -4,7 +4,7 @@ export const STORES = Object.freeze(["sqlite-full", "sqlite-process-crash", "pos
 
 const EXPOSE_GC = ["--expose-gc"];
 /** Long enough for the garbage collector and the checkpoints to have their share, short enough for three minutes in all. */
-const RATE = { seconds: 4, warmupSeconds: 1 };
+const RATE = { seconds: 4, warmupSeconds: 3 };
 
 /**
  * @typedef {object} Workload
@@ -71,7 +71,7 @@ export function workloads(minutes) {
       program: "w3-one-at-a-time",
       hasPeers: true,
       stores: STORES,
-      args: { seconds: 4, warmupSeconds: 1, inFlight: 1 },
+      args: { seconds: 4, warmupSeconds: 3, inFlight: 1 },
       quickArgs: { seconds: 2 },
       isQuick: true,
       needs: ["commit-unit"],
@@ -123,7 +123,7 @@ export function workloads(minutes) {
       title: `W1's load, 100 in flight in all from one client process, on ${workers} worker process${workers > 1 ? "es" : ""}`,
       program: "w8-processes",
       stores: ["postgres"],
-      args: { ...RATE, warmupSeconds: 2, inFlight: 100, workers },
+      args: { ...RATE, inFlight: 100, workers },
       limitSeconds: 120,
     })),
     {
