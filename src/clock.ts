@@ -23,6 +23,8 @@ const LONGEST_TIMEOUT_MS = 2_147_483_647;
 
 /** The largest distance yet seen between the wall clock and the one that only counts up. */
 let ahead = Number.NEGATIVE_INFINITY;
+/** When the wall clock is looked at again: it shows whole milliseconds only. */
+let nextLookAt = Number.NEGATIVE_INFINITY;
 
 /**
  * The wall clock, which never goes back: when it is set back, time goes on from where it was, at its own pace. Whatever is
@@ -34,7 +36,10 @@ let ahead = Number.NEGATIVE_INFINITY;
 export const systemClock: Clock = {
   now() {
     const counted = performance.now();
-    ahead = Math.max(ahead, Date.now() - counted);
+    if (counted >= nextLookAt) {
+      nextLookAt = counted + 1;
+      ahead = Math.max(ahead, Date.now() - counted);
+    }
     return Math.floor(counted + ahead);
   },
   setTimer(delayMs, callback) {

@@ -8,6 +8,12 @@ interface Series<V> {
   value: V;
 }
 
+/** Series by their labels, one step for each: no key must be put together to find one. */
+class Branch<V> {
+  readonly next = new Map<string, Branch<V>>();
+  series: Series<V> | null = null;
+}
+
 const MOST_SERIES = 1_000;
 const OVERFLOW_LABEL = "other";
 
@@ -15,7 +21,8 @@ abstract class MetricFamily<V> {
   readonly name: string;
   readonly #help: string;
   readonly #labelNames: readonly string[];
-  readonly #series = new Map<string, Series<V>>();
+  readonly #series: Series<V>[] = [];
+  readonly #root = new Branch<V>();
 
   constructor(name: string, help: string, labelNames: readonly string[]) {
     this.name = name;
@@ -30,28 +37,40 @@ abstract class MetricFamily<V> {
 
   /** The text exposition of the whole family; nothing while there are no series. */
   lines(): string[] {
-    if (this.#series.size === 0) return [];
-    const samples = [...this.#series.values()].flatMap(({ labels, value }) =>
+    if (this.#series.length === 0) return [];
+    const samples = this.#series.flatMap(({ labels, value }) =>
       this.samples(value, (suffix, extra) => `${this.name}${suffix}${this.#labelText(labels, extra)}`),
     );
     return [`# HELP ${this.name} ${this.#help}`, `# TYPE ${this.name} ${this.kind}`, ...samples];
   }
 
   protected series(labels: readonly string[]): Series<V> {
-    const key = labels.join("\u0000");
-    const known = this.#series.get(key);
-    if (known !== undefined) return known;
-    if (this.#series.size >= MOST_SERIES) {
-      const other = labels.map(() => OVERFLOW_LABEL); // F1
-      return this.#series.get(other.join("\u0000")) ?? this.#add(other);
+    const known = this.#find(labels);
+    if (known !== null) return known;
+    if (this.#series.length < MOST_SERIES) return this.#add(labels);
+    const other = labels.map(() => OVERFLOW_LABEL); // F1
+    return this.#find(other) ?? this.#add(other);
+  }
+
+  #find(labels: readonly string[]): Series<V> | null {
+    let branch: Branch<V> | undefined = this.#root;
+    for (const label of labels) {
+      branch = branch.next.get(label);
+      if (branch === undefined) return null;
     }
-    return this.#add(labels);
+    return branch.series;
   }
 
   #add(labels: readonly string[]): Series<V> {
-    const series: Series<V> = { labels, value: this.empty() };
-    this.#series.set(labels.join("\u0000"), series);
-    return series;
+    let branch = this.#root;
+    for (const label of labels) {
+      const next = branch.next.get(label) ?? new Branch<V>();
+      branch.next.set(label, next);
+      branch = next;
+    }
+    branch.series = { labels, value: this.empty() };
+    this.#series.push(branch.series);
+    return branch.series;
   }
 
   #labelText(labels: readonly string[], extra: string | null): string {
