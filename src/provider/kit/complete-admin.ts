@@ -29,7 +29,7 @@ const MOST_LOOKS_AT_A_TREE = 10;
 const DEFAULT_BULK_LIMIT = 1_000;
 
 /** Enough to share the price of a commit, few enough that nobody waits long behind them. */
-const AT_ONCE = 16;
+const AT_ONCE = 64;
 
 const NOTHING_DELETED: DeleteResult = {
   instancesDeleted: 0,
