@@ -7,7 +7,6 @@
 //
 // What it measures and what not: bench/README.md.
 
-import { execFileSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { readFlags, USAGE, UsageError } from "./lib/flags.mjs";
 import { FreshStores } from "./lib/fresh-stores.mjs";
@@ -121,11 +120,10 @@ function labelOf({ workload, store, system }) {
 }
 
 async function printBeginning({ peers, node }) {
-  printLines("The machine", await describeMachine(stores));
+  printLines("The machine", await describeMachine(stores, node));
   const names = new Set(flags.workloads.flatMap((workload) => [workload.name, familyOf(workload)]));
   const runtimes = Object.entries(RUNTIME_OPTIONS).filter(([name]) => names.has(name));
   printLines("duroxide-ts: what differs from the defaults", {
-    node: execFileSync(node, ["--version"], { encoding: "utf8" }).trim(),
     ...Object.fromEntries(Object.entries(PROVIDER_OPTIONS).map(([kind, options]) => [`${kind} provider`, options])),
     ...Object.fromEntries(runtimes.map(([name, options]) => [`runtime, ${name}`, options])),
   });

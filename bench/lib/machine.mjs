@@ -1,8 +1,9 @@
 // bench/lib/machine.mjs — what the benchmarks run on, in words.
 
+import { execFileSync } from "node:child_process";
 import { statfsSync } from "node:fs";
 import { cpus, loadavg, totalmem } from "node:os";
-import { loadDriver } from "../../dist/providers/sqlite/driver.js";
+import { fileURLToPath } from "node:url";
 
 const GiB = 1_073_741_824;
 
@@ -16,12 +17,16 @@ const FILE_SYSTEMS = new Map([
   [0x01021994, "tmpfs: in memory, where fsync waits for no disk"],
 ]);
 
-/** @param {import("./fresh-stores.mjs").FreshStores} stores */
-export async function describeMachine(stores) {
+/**
+ * `node`: the file of the Node that the measured processes run on.
+ *
+ * @type {(stores: import("./fresh-stores.mjs").FreshStores, node: string) => Promise<Record<string, string>>}
+ */
+export async function describeMachine(stores, node) {
   return {
     machine: `${cpus().length} × ${cpus()[0]?.model.trim()}, ${(totalmem() / GiB).toFixed(0)} GiB, ${process.platform}`,
-    node: process.version,
-    SQLite: await describeSqlite(),
+    node: outputOf(node, "--version"),
+    SQLite: outputOf(node, fileURLToPath(new URL("describe-sqlite.mjs", import.meta.url))),
     "files of SQLite": `${stores.folder} (${fileSystemOf(stores.folder)})`,
     PostgreSQL: await describePostgres(stores),
     "load at the beginning": describeLoad(),
@@ -35,14 +40,8 @@ export function describeLoad() {
     .join(", ");
 }
 
-async function describeSqlite() {
-  const driver = await loadDriver();
-  const connection = driver.open(":memory:");
-  try {
-    return `${connection.prepare("SELECT sqlite_version() AS version").get().version}, by ${driver.name}`;
-  } finally {
-    connection.close();
-  }
+function outputOf(node, argument) {
+  return execFileSync(node, [argument], { encoding: "utf8" }).trim();
 }
 
 function fileSystemOf(folder) {

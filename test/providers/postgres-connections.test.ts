@@ -294,8 +294,7 @@ onServer("a conflict with others", () => {
 });
 
 const KILL = `
-  import { spawnSync } from "node:child_process";
-import pg from "pg";
+  import pg from "pg";
   const [url, applicationName] = process.argv.slice(1);
   const client = new pg.Client(url);
   await client.connect();
@@ -313,7 +312,9 @@ onServer("a connection that the server ends", () => {
     const pids = await other.pidsOf(applicationName);
     expect(pids.length).toBeGreaterThan(1);
     // Nothing else runs here meanwhile: the statement is sent before anything is heard of the end of any connection.
-    spawnSync(process.execPath, ["--input-type=module", "--eval", KILL, SERVER_URL, applicationName]);
+    const program = ["--input-type=module", "--eval", KILL, SERVER_URL, applicationName];
+    const { status, stderr } = spawnSync(process.execPath, program, { encoding: "utf8", timeout: 20_000 });
+    expect([status, stderr]).toEqual([0, ""]);
     const [row] = await connections.query<{ pid: number }>("test", PID);
     expect(pids).not.toContain(row?.pid);
   });
