@@ -327,6 +327,7 @@ onEveryStore((store) => {
       const runtime = await world.start({ orchestrations: [waits("go"), counts], activities: [work] });
       for (const id of ["w1", "w2"]) await world.client.start(waits("go"), { instanceId: id, input: 1 });
       await world.run(counts, { instanceId: "c", input: 1 });
+      await world.rest();
       await runtime.restart({ orchestrations: [waits("stop"), counts] });
 
       const error = await world.assertDeterministic().catch((caught: unknown) => caught);
