@@ -325,9 +325,11 @@ onEveryStore((store) => {
     test("in which code was changed lists all executions that no longer fit", async () => {
       await using world = await store.world();
       const runtime = await world.start({ orchestrations: [waits("go"), counts], activities: [work] });
-      for (const id of ["w1", "w2"]) await world.client.start(waits("go"), { instanceId: id, input: 1 });
+      for (const id of ["w1", "w2"]) {
+        await world.client.start(waits("go"), { instanceId: id, input: 1 });
+        await world.rest(); // Instances are listed in the order in which they began.
+      }
       await world.run(counts, { instanceId: "c", input: 1 });
-      await world.rest();
       await runtime.restart({ orchestrations: [waits("stop"), counts] });
 
       const error = await world.assertDeterministic().catch((caught: unknown) => caught);
