@@ -159,14 +159,12 @@ export class Database {
     return this.#epoch;
   }
 
-  /** Whether it was seen that nothing in the table is ready, and nothing has been made ready in it since. */
-  isStill(table: Tables): boolean {
-    return (this.#still & table) !== 0;
-  }
-
-  /** A look has found nothing ready there. */
-  noteStill(table: Tables): void {
+  /** Whether `look` finds something ready in the table. That it found nothing is true until something is made ready there. */
+  hasReady(table: Tables, look: string): boolean {
+    if ((this.#still & table) !== 0) return false;
+    if (this.get(look) !== undefined) return true;
     this.#still |= table;
+    return false;
   }
 
   /** Until the end of the transaction. D6 */

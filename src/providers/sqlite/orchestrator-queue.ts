@@ -208,10 +208,7 @@ export function renewLock(tx: Transaction, token: string, extendForMs: number): 
 
 /** Whether the table has a message that waits for nothing, or nothing but a lock. */
 export function isAnyReady({ db }: Transaction): boolean {
-  if (db.isStill(MESSAGES)) return false;
-  if (db.get(selectReady) !== undefined) return true;
-  db.noteStill(MESSAGES);
-  return false;
+  return db.hasReady(MESSAGES, selectReady);
 }
 
 /** What arrived while the instance was locked can be fetched now. */

@@ -158,10 +158,7 @@ export function fetchActivity(tx: Transaction, options: FetchWorkOptions): Locke
 
 /** Whether the table has an activity that nothing holds, whomever it is for. */
 function isAnyReady({ db }: Transaction): boolean {
-  if (db.isStill(ACTIVITIES)) return false;
-  if (db.get(selectReady) !== undefined) return true;
-  db.noteStill(ACTIVITIES);
-  return false;
+  return db.hasReady(ACTIVITIES, selectReady);
 }
 
 export function ackActivity(tx: Transaction, token: string, completion: OrchestratorItem | null): void {
