@@ -18,8 +18,12 @@ export interface Surroundings {
   readonly troubles: Readonly<Troubles>;
   readonly newId: () => string;
   /** A connection to the store, for one life of a process. */
-  readonly connect: (clock: DriftingClock) => Promise<Provider>;
+  readonly connect: () => Promise<Provider>;
+  /** Whether each process has a time of its own. */
+  readonly clocksDiffer: boolean;
   readonly report: (problem: string) => void;
+  /** Told what has happened, for whoever wants to know whether enough did. */
+  readonly count: (what: string) => void;
 }
 
 interface Life {
@@ -51,12 +55,13 @@ export class SimulatedProcess {
 
   /** Begins a life, with the versions of the code that are deployed. */
   async start(versions: readonly Version[], isCalm = false): Promise<void> {
-    const { world, troubles, newId, connect } = this.#around;
+    const { world, troubles, newId, connect, clocksDiffer } = this.#around;
     world.note(`${this.owner.name}: starts with ${versions.join(" and ")}`);
-    const aheadMs = isCalm ? 0 : world.pick([0, 0, 0, 250, 4_000, -3_000, 20_000]);
-    const drift = new DriftingClock(world, this.owner, { aheadMs, rate: world.pick([1, 1, 1.02, 0.97]) });
+    const aheadMs = isCalm || !clocksDiffer ? 0 : world.pick([0, 0, 0, 250, 4_000, -3_000, 20_000]);
+    const rate = clocksDiffer ? world.pick([1, 1, 1.02, 0.97]) : 1;
+    const drift = new DriftingClock(world, this.owner, { aheadMs, rate });
     const clock = new MortalClock(drift);
-    const store = await connect(drift);
+    const store = await connect();
     const provider = new MortalProvider(new Link(store, world, this.owner, troubles), () => clock.die());
     const code = orchestrations();
     const started = Runtime.start({
@@ -101,6 +106,7 @@ export class SimulatedProcess {
   }
 
   jump(byMs: number): void {
+    if (!this.#around.clocksDiffer) return;
     this.#around.world.note(`${this.owner.name}: its clock jumps by ${byMs}`);
     this.#life?.drift.jump(byMs);
   }
@@ -132,6 +138,7 @@ export class SimulatedProcess {
   }
 
   #observe(fact: Fact): void {
+    this.#around.count(fact.type === "turn-committed" && fact.isWarm ? "warm turn" : fact.type);
     switch (fact.type) {
       case "orchestration-poisoned":
       case "activity-poisoned":

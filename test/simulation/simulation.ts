@@ -8,17 +8,19 @@
 
 import type { Clock } from "../../src/clock.js";
 import type { Provider } from "../../src/provider/provider.js";
-import { MemoryProvider } from "../../src/providers/memory/memory-provider.js";
 import { Driver } from "./driver.js";
 import { VERSIONS, type Version } from "./interpreter.js";
 import { Link, type Troubles } from "./link.js";
 import { storeProblems } from "./oracles.js";
-import { SimulatedProcess } from "./process.js";
+import { SimulatedProcess, type Surroundings } from "./process.js";
+import { openStore, type SimulatedStore, type StoreKind } from "./store.js";
 import { Books, Witness } from "./witness.js";
 import { DriftingClock, EndlessError, type Owner, START_MS, World } from "./world.js";
 
 export interface SimulationOptions {
   readonly seed: number;
+  /** @default "memory" */
+  readonly store?: StoreKind;
   /** Told every step. */
   readonly trace?: (line: string) => void;
 }
@@ -30,19 +32,41 @@ export interface SimulationResult {
   readonly instances: number;
   readonly kills: number;
   readonly virtualMs: number;
+  /** How often each kind of fact was told, and each kind of event recorded. */
+  readonly seen: ReadonlyMap<string, number>;
 }
 
 const MOST_STEPS = 200_000;
 /** Longer than all timers and activities of a seed together, one after the other. */
-const MOST_CALM_MS = 6 * 3_600_000;
+const MOST_CALM_MS = 3_600_000;
 /** How long a client may take to hear of what has happened: longer than the slowest call that is still on its way. */
 const MOST_HEARING_MS = 80_000;
 const MOST_PROBLEMS = 20;
 /** Longer than any lock and any backoff: when nothing has run for so long, nothing will. */
 const QUIET_MS = 120_000;
 
-export async function simulate({ seed, trace = () => {} }: SimulationOptions): Promise<SimulationResult> {
-  return new Simulation(seed, trace).run();
+export async function simulate(options: SimulationOptions): Promise<SimulationResult> {
+  const { seed, store: kind = "memory", trace = () => {} } = options;
+  const world = new World(seed, trace);
+  const newId = ids();
+  const time: Clock = {
+    now: () => world.now,
+    setTimer: (delayMs, callback) => world.after(delayMs, "store: timer", callback),
+  };
+  const store = await openStore(kind, time, newId);
+  try {
+    return await new Simulation(seed, world, store, time, newId).run();
+  } finally {
+    await store.close();
+  }
+}
+
+function ids(): () => string {
+  let made = 0;
+  return () => {
+    made += 1;
+    return `${made.toString(16).padStart(8, "0")}-0000-4000-8000-000000000000`;
+  };
 }
 
 class Simulation {
@@ -54,15 +78,16 @@ class Simulation {
   readonly #processes: readonly SimulatedProcess[];
   readonly #driver: Driver;
   readonly #store: Provider;
-  readonly #witness: Witness;
+  readonly #witnesses: Witness[] = [];
+  readonly #wakesAll: boolean;
+  readonly #seen = new Map<string, number>();
   #kills = 0;
   #quietSince: number | null = null;
-  #ids = 0;
 
-  constructor(seed: number, trace: (line: string) => void) {
+  constructor(seed: number, world: World, store: SimulatedStore, time: Clock, newId: () => string) {
     this.#seed = seed;
-    const world = new World(seed, trace);
     this.#world = world;
+    this.#wakesAll = store.wakesAll;
     this.#troubles = {
       failBefore: world.pick([0, 0.01, 0.05]),
       loseAnswer: world.pick([0, 0.01, 0.05, 0.15]),
@@ -70,18 +95,15 @@ class Simulation {
       slow: world.pick([0, 0.01, 0.05]),
       forgetWarm: world.pick([0, 0.1, 0.5]),
     };
-    const time: Clock = {
-      now: () => world.now,
-      setTimer: (delayMs, callback) => world.after(delayMs, "store: timer", callback),
-    };
-    this.#store = new MemoryProvider({ clock: time, newId: () => this.#newId() });
-    this.#witness = new Witness(this.#store, this.#books, time);
-    const around = {
+    this.#store = store.provider;
+    const around: Surroundings = {
       world,
       troubles: this.#troubles,
-      newId: () => this.#newId(),
-      connect: async () => this.#witness,
-      report: (problem: string) => this.#report(problem),
+      newId,
+      connect: async () => this.#watched(await store.connect(), time),
+      clocksDiffer: store.hasOwnClock,
+      report: (problem) => this.#report(problem),
+      count: (what) => this.#count(what),
     };
     const count = world.between(1, 3);
     this.#processes = Array.from({ length: count }, (_, place) => {
@@ -89,8 +111,14 @@ class Simulation {
     });
     const owner: Owner = { name: "client", pausedUntil: 0 };
     const clock = new DriftingClock(world, owner, { aheadMs: 0, rate: 1 });
-    const link = new Link(this.#witness, world, owner, this.#troubles);
+    const link = new Link(this.#watched(store.provider, time), world, owner, this.#troubles);
     this.#driver = new Driver(world, link, clock, seed, (problem) => this.#report(problem));
+  }
+
+  #watched(connection: Provider, time: Clock): Witness {
+    const witness = new Witness(connection, this.#books, time);
+    this.#witnesses.push(witness);
+    return witness;
   }
 
   async run(): Promise<SimulationResult> {
@@ -116,6 +144,7 @@ class Simulation {
       instances: (await this.#store.admin!.listInstances()).length,
       kills: this.#kills,
       virtualMs: world.now - START_MS,
+      seen: this.#seen,
     };
   }
 
@@ -198,13 +227,14 @@ class Simulation {
 
   /** S2 */
   async #checkNobodyForgotten(): Promise<void> {
-    const { turns, work } = this.#witness.waiting;
+    if (!this.#wakesAll) return;
     const isHeard = ({ signal }: { readonly signal?: AbortSignal }): boolean => signal?.aborted !== true;
-    if ([...turns].some(isHeard)) {
+    const waiting = this.#witnesses.map((witness) => witness.waiting);
+    if (waiting.some(({ turns }) => [...turns].some(isHeard))) {
       const found = await this.#store.fetchOrchestrationItem({ lockTimeoutMs: 1 });
       if (found !== null) throw new Error(`a turn of ${found.item.instance} is there, and nobody was woken for it`);
     }
-    if ([...work].some(isHeard)) {
+    if (waiting.some(({ work }) => [...work].some(isHeard))) {
       const found = await this.#store.fetchWorkItem({ lockTimeoutMs: 1 });
       if (found !== null)
         throw new Error(`activity ${JSON.stringify(found.item)} is there, and nobody was woken for it`);
@@ -274,6 +304,7 @@ class Simulation {
     for (const instance of await admin!.listInstances()) {
       for (const execution of await admin!.listExecutions(instance)) {
         for (const event of await this.#store.readWithExecution(instance, execution)) {
+          this.#count(event.type);
           const { eventId, instanceId, executionId, duroxideVersion, ...rest } = event;
           this.#world.note(`${instanceId}/${executionId} ${eventId} ${JSON.stringify(rest)}`);
         }
@@ -297,13 +328,12 @@ class Simulation {
     ]);
   }
 
+  #count(what: string): void {
+    this.#seen.set(what, (this.#seen.get(what) ?? 0) + 1);
+  }
+
   #report(problem: string): void {
     this.#world.note(`PROBLEM ${problem}`);
     this.#problems.push(problem);
-  }
-
-  #newId(): string {
-    this.#ids += 1;
-    return `${this.#ids.toString(16).padStart(8, "0")}-0000-4000-8000-000000000000`;
   }
 }
