@@ -42,8 +42,8 @@ const MOST_CALM_MS = 3_600_000;
 /** How long a client may take to hear of what has happened: longer than the slowest call that is still on its way. */
 const MOST_HEARING_MS = 80_000;
 const MOST_PROBLEMS = 20;
-/** Longer than any lock and any backoff: when nothing has run for so long, nothing will. */
-const QUIET_MS = 120_000;
+/** Longer than any lock, any backoff and any idle session: when nothing has run for so long, nothing will. */
+const QUIET_MS = 180_000;
 
 export async function simulate(options: SimulationOptions): Promise<SimulationResult> {
   const { seed, store: kind = "memory", trace = () => {} } = options;
@@ -68,6 +68,9 @@ function ids(): () => string {
     return `${made.toString(16).padStart(8, "0")}-0000-4000-8000-000000000000`;
   };
 }
+
+/** Something that must not happen has happened. */
+class WrongError extends Error {}
 
 class Simulation {
   readonly #seed: number;
@@ -132,10 +135,9 @@ class Simulation {
       await this.#calm();
       this.#problems.push(...(await this.#finalProblems()));
     } catch (error) {
-      this.#report(error instanceof EndlessError ? await this.#stuck(error) : String((error as Error).stack));
+      this.#report(await this.#inWords(error));
     }
     await this.#bury();
-    for (const problem of this.#books.problems) this.#report(problem);
     await this.#noteHistories();
     return {
       seed: this.#seed,
@@ -232,19 +234,21 @@ class Simulation {
     const waiting = this.#witnesses.map((witness) => witness.waiting);
     if (waiting.some(({ turns }) => [...turns].some(isHeard))) {
       const found = await this.#store.fetchOrchestrationItem({ lockTimeoutMs: 1 });
-      if (found !== null) throw new Error(`a turn of ${found.item.instance} is there, and nobody was woken for it`);
+      if (found !== null)
+        throw new WrongError(`a turn of ${found.item.instance} is there, and nobody was woken for it`);
     }
     if (waiting.some(({ work }) => [...work].some(isHeard))) {
       const found = await this.#store.fetchWorkItem({ lockTimeoutMs: 1 });
       if (found !== null)
-        throw new Error(`activity ${JSON.stringify(found.item)} is there, and nobody was woken for it`);
+        throw new WrongError(`activity ${JSON.stringify(found.item)} is there, and nobody was woken for it`);
     }
   }
 
   /** Whoever waits for an instance hears of its end without asking again. */
   #checkEverybodyHeard(): void {
     const deaf = this.#driver.roots.filter(({ heard, isDeleted }) => heard === null && !isDeleted);
-    if (deaf.length > 0) throw new Error(`nobody was told of the end of ${deaf.map(({ instanceId }) => instanceId)}`);
+    if (deaf.length > 0)
+      throw new WrongError(`nobody was told of the end of ${deaf.map(({ instanceId }) => instanceId)}`);
   }
 
   async #finalProblems(): Promise<readonly string[]> {
@@ -253,7 +257,13 @@ class Simulation {
       isCancelled: (id) => rootOf(id)?.isCancelled ?? false,
       isDeleted: (id) => rootOf(id)?.isDeleted ?? false,
     });
-    return [...problems, ...(await this.#bookProblems()), ...(await this.#heardProblems())];
+    const left = await this.#store.cleanupOrphanedSessions({ idleTimeoutMs: 1 });
+    return [
+      ...problems,
+      ...(await this.#bookProblems()),
+      ...(await this.#heardProblems()),
+      ...(left === 0 ? [] : [`${left} sessions are left, and nobody has them`]),
+    ];
   }
 
   /** What the store has is what was committed. */
@@ -280,7 +290,9 @@ class Simulation {
     return problems;
   }
 
-  async #stuck(error: EndlessError): Promise<string> {
+  async #inWords(error: unknown): Promise<string> {
+    if (error instanceof WrongError) return error.message;
+    if (!(error instanceof EndlessError)) return String((error as Error).stack);
     const running = await this.#store.admin!.listInstancesByStatus("Running");
     const depths = await this.#store.admin!.getQueueDepths();
     return `${error.message}: still running ${JSON.stringify(running)}, queues ${JSON.stringify(depths)}`;
@@ -291,7 +303,7 @@ class Simulation {
   #go(isOver: () => boolean, atRest?: () => Promise<void>): Promise<void> {
     return this.#world.run({
       isOver,
-      afterStep: () => this.#books.enter(),
+      afterStep: () => this.#enterBooks(),
       ...(atRest === undefined ? {} : { atRest }),
       untilMs: this.#world.now + MOST_CALM_MS,
       mostSteps: MOST_STEPS,
@@ -310,6 +322,12 @@ class Simulation {
         }
       }
     }
+  }
+
+  /** Ends with the first thing that is wrong: what comes after it is a consequence. */
+  #enterBooks(): void {
+    this.#books.enter();
+    if (this.#books.problems.length > 0) throw new WrongError(this.#books.problems.join("; "));
   }
 
   async #bury(): Promise<void> {
