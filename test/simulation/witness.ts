@@ -186,9 +186,11 @@ export class Books {
   /** B4: by its kind and what it answers, each message that was recorded is found in the batch, in order. */
   #checkOrder(instance: string, batch: readonly OrchestratorItem[], events: readonly Event[]): void {
     const expected = batch.map(arrivalOf);
+    const [started] = events;
+    const carried = started?.type === "OrchestrationStarted" ? (started.carryForwardEvents?.length ?? 0) : 0;
+    const arrivals = events.map(arrivalIn).filter((arrival) => arrival !== null);
     let place = 0;
-    for (const arrival of events.map(arrivalIn)) {
-      if (arrival === null) continue;
+    for (const arrival of arrivals.slice(carried)) {
       const found = expected.indexOf(arrival, place);
       if (found !== -1) place = found + 1;
       else if (expected.includes(arrival)) this.#problem(`${instance} records ${arrival} before what came earlier`);
