@@ -19,4 +19,5 @@ export { changeOf } from "./kit/turn-change.js";
 export type { LongPoll, Reservation } from "./kit/work-signal.js";
 export { WorkSignal } from "./kit/work-signal.js";
 export { fetchesToWake, workerGroup } from "./kit/worker-wake.js";
+export { type PayloadCodec, withPayloadCodec } from "./payload-codec.js";
 export type * from "./provider.js";

@@ -10,6 +10,7 @@ import type { ActivityCompleted, ActivityExecute, ActivityFailed } from "../hist
 import type { AbandonOptions, ExecutionState, LockedWorkItem } from "../provider/provider.js";
 import { keepLock } from "./lock-renewal.js";
 import type { RuntimeServices } from "./services.js";
+import { isStoreTrouble } from "./store-trouble.js";
 
 /** How the outcome of an activity travels back to its orchestration. */
 export type ActivityCompletion = ActivityCompleted | ActivityFailed;
@@ -130,6 +131,6 @@ export class HeldWorkItem {
 }
 
 function failureKind(error: unknown): "lock-lost" | "refused" | "transient" {
-  if (!(error instanceof ProviderError) || error.retryable) return "transient";
+  if (!(error instanceof ProviderError) || isStoreTrouble(error)) return "transient";
   return error.kind === "lock-lost" ? "lock-lost" : "refused";
 }

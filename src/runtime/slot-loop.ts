@@ -2,6 +2,7 @@
 
 import type { Clock } from "../clock.js";
 import { sleep } from "../clock.js";
+import { ProviderError } from "../errors.js";
 import type { Fact } from "../observer.js";
 
 export interface SlotLoop {
@@ -29,11 +30,16 @@ export async function runSlot(loop: SlotLoop): Promise<void> {
       if (outcome === "idle") await pause(loop, loop.minPollIntervalMs - (loop.clock.now() - startedAt));
     } catch (error) {
       failures += 1;
-      const retryInMs = backoffMs(failures);
+      const retryInMs = wasGivenBack(error) ? 0 : backoffMs(failures);
       loop.emit({ type: "loop-failed", loop: loop.name, error, retryInMs });
       await pause(loop, retryInMs);
     }
   }
+}
+
+/** What the payload codec cannot decode is left alone for a while. However much of it there is, others need not wait for it. */
+function wasGivenBack(error: unknown): boolean {
+  return error instanceof ProviderError && error.kind === "payload-codec";
 }
 
 /** 200, 400, 800 … 3000 ms. */

@@ -14,6 +14,7 @@ import { setMaxListeners } from "node:events";
 import type { Client } from "../client/client.js";
 import { encodeWorkItem } from "../history/codec.js";
 import type { ErrorDetails } from "../history/error-details.js";
+import { cutFailure } from "../history/failure-size.js";
 import type { ActivityExecute } from "../history/work-item.js";
 import type { LockedWorkItem, ScheduledId, SessionFetch } from "../provider/provider.js";
 import { activityRef } from "./activity-call.js";
@@ -191,7 +192,8 @@ export class WorkerDispatcher {
 
   async #poison(slot: Slot, held: HeldWorkItem, times: number, obstacle: string | null): Promise<void> {
     const { instance, executionId, id } = held.item;
-    const details = poisonDetails(held.item, times, this.#services.options.maxAttempts, obstacle);
+    const { maxAttempts, limits } = this.#services.options;
+    const details = cutFailure(poisonDetails(held.item, times, maxAttempts, obstacle), limits.maxPayloadBytes);
     const end = await held.ack({ type: "ActivityFailed", instance, executionId, id, details });
     if (end !== "acked") return;
     const ref = activityRef(held.item, held.attempt, slot.id);

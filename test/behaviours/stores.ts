@@ -128,7 +128,8 @@ class InspectedProvider extends ProviderWrapper {
   }
 }
 
-async function inspect(provider: Provider): Promise<void> {
+/** All histories must be valid. */
+export async function inspect(provider: Provider): Promise<void> {
   for (const instance of (await provider.admin?.listInstances()) ?? []) {
     for (const executionId of (await provider.admin?.listExecutions(instance)) ?? []) {
       checkHistory(await provider.readWithExecution(instance, executionId));

@@ -29,6 +29,11 @@ const SAID: Readonly<Record<string, readonly (string | RegExp)[]>> = {
     "cluster-b: canceled: emergency stop\n",
     "b1: canceled: parent canceled\n",
   ],
+  "encrypted-payloads": [
+    'Ada waits for a test for headache\nin the files: "visit-1" true, "headache" false\n',
+    /^getInstanceStatus: .*there is no key 'spring' here\. Nothing is lost; check the keys of this process\.$/m,
+    'Ada: all is well\nin the files: "enc1:spring" true, "enc1:summer" true\n',
+  ],
   "fan-out": [
     "declined: Acme at 120\n",
     "declined: Initech at 140\n",

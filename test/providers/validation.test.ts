@@ -3,6 +3,7 @@
 
 import type { Clock } from "../../src/clock.js";
 import { instrument } from "../../src/provider/kit/instrumented-provider.js";
+import { withPayloadCodec } from "../../src/provider/payload-codec.js";
 import type { Provider } from "../../src/provider/provider.js";
 import { memoryStore, sqliteFileStore, sqliteMemoryStore } from "../../src/provider-tests/own-stores.js";
 import type { ProviderFactory } from "../../src/provider-tests/provider-case.js";
@@ -20,6 +21,9 @@ function wrapped(wrap: (provider: Provider, clock: Clock) => Provider): Provider
 
 const instrumented = wrapped((provider, clock) => instrument(provider, clock, () => {}));
 const controlled = wrapped((provider, clock) => new ControlledProvider(provider, { clock }));
+// Of any text, but as long as it was: statistics count bytes.
+const reversed = (text: string): string => [...text].reverse().join("");
+const encoded = wrapped((provider) => withPayloadCodec(provider, { encode: reversed, decode: reversed }));
 
 describeProvider("MemoryProvider", memoryStore);
 describeProvider("SqliteProvider in memory", sqliteMemoryStore);
@@ -27,3 +31,4 @@ describeProvider("SqliteProvider in memory", sqliteMemoryStore);
 describeProvider("SqliteProvider on a file", sqliteFileStore({ durability: "process-crash" }));
 describeProvider("an instrumented provider", instrumented);
 describeProvider("a ControlledProvider that controls nothing", controlled);
+describeProvider("a provider behind a payload codec", encoded);

@@ -2,7 +2,7 @@
 // a misspelled condition would match everything.
 
 import { InvalidOptionsError } from "../../errors.js";
-import { checkOptions, integerBetween, isObject, type OptionCheck } from "../../options.js";
+import { checkOptions, integerBetween, isArrayOf, isObject, type OptionCheck } from "../../options.js";
 import type { InstanceFilter, PruneOptions } from "../admin.js";
 
 const isCount = integerBetween(0, Number.MAX_SAFE_INTEGER);
@@ -49,8 +49,7 @@ export function checkPruneOptions(what: string, options: unknown): void {
 }
 
 function areIds(value: unknown): string | null {
-  const isList = Array.isArray(value) && value.every((id) => typeof id === "string");
-  return isList ? null : "must be an array of instance ids";
+  return isArrayOf(value, (id) => typeof id === "string") ? null : "must be an array of instance ids";
 }
 
 /** Conditions that it inherits would be checked by nobody. */
