@@ -20,6 +20,7 @@ export function startWorkloadWorker(settings) {
 async function startProcess(program, settings) {
   const child = fork(fileURLToPath(program), [JSON.stringify(settings)], {
     stdio: ["ignore", process.stderr, process.stderr, "ipc"], // The stdout of a measured process is for its metrics.
+    env: { NODE_ENV: "production", ...process.env },
   });
   const ended = once(child, "exit");
   const warnings = [];

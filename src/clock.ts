@@ -26,6 +26,22 @@ let ahead = Number.NEGATIVE_INFINITY;
 /** When the wall clock is looked at again: it shows whole milliseconds only. */
 let nextLookAt = Number.NEGATIVE_INFINITY;
 
+let isLookingNow = false;
+
+/** Whether it is the system's clock that calls `Date.now`, `performance.now` or `setTimeout`: on our behalf, not the user's. */
+export function isClockLooking(): boolean {
+  return isLookingNow;
+}
+
+function looking<T>(look: () => T): T {
+  isLookingNow = true;
+  try {
+    return look();
+  } finally {
+    isLookingNow = false;
+  }
+}
+
 /**
  * The wall clock, which never goes back: when it is set back, time goes on from where it was, at its own pace. Whatever is
  * visible stays visible, and what was locked stays no longer locked than it should.
@@ -34,24 +50,27 @@ let nextLookAt = Number.NEGATIVE_INFINITY;
  * const expiresAt = systemClock.now() + 5_000;
  */
 export const systemClock: Clock = {
-  now() {
-    const counted = performance.now();
-    if (counted >= nextLookAt) {
-      nextLookAt = counted + 1;
-      ahead = Math.max(ahead, Date.now() - counted);
-    }
-    return Math.floor(counted + ahead);
-  },
+  now: () => looking(timeNow),
   setTimer(delayMs, callback) {
     let handle: NodeJS.Timeout;
     const arm = (leftMs: number): void => {
       const pieceMs = Math.min(leftMs, LONGEST_TIMEOUT_MS);
-      handle = setTimeout(() => (leftMs > pieceMs ? arm(leftMs - pieceMs) : callback()), pieceMs);
+      const fire = (): void => (leftMs > pieceMs ? arm(leftMs - pieceMs) : callback());
+      handle = looking(() => setTimeout(fire, pieceMs));
     };
     arm(Math.max(0, Math.ceil(delayMs)));
     return { clear: () => clearTimeout(handle) };
   },
 };
+
+function timeNow(): number {
+  const counted = performance.now();
+  if (counted >= nextLookAt) {
+    nextLookAt = counted + 1;
+    ahead = Math.max(ahead, Date.now() - counted);
+  }
+  return Math.floor(counted + ahead);
+}
 
 /**
  * Answers as `work` does. A clock of tests stands still meanwhile, so that a call that takes real milliseconds takes no

@@ -10,7 +10,7 @@
 import { InvalidInputError, messageOf, TaskCancelledError } from "../errors.js";
 import { type DurableTask, isDurableTask, type Outcome, Task } from "./durable-task.js";
 import type { Execution } from "./execution.js";
-import { codeLocation, type Droppable, Scope } from "./scope.js";
+import { type Droppable, Scope } from "./scope.js";
 
 export type Branches = readonly unknown[] | Readonly<Record<string, unknown>>;
 
@@ -119,12 +119,8 @@ interface Branch extends Droppable {
 function startBranch(execution: Execution, parent: Scope, branch: unknown): Branch {
   if (typeof branch !== "function") return branchOf(branch, null);
   const scope = new Scope(parent);
-  const location = { instanceId: execution.instance, owner: execution, scope };
   try {
-    return branchOf(
-      codeLocation.run(location, () => (branch as () => unknown)()),
-      scope,
-    );
+    return branchOf(execution.runCode(scope, branch as () => unknown), scope);
   } catch (error) {
     return settledBranch({ status: "rejected", error }, scope);
   }
@@ -181,7 +177,7 @@ function keysOf(branches: Branches, what: string): string[] {
     const hint = isIterable ? `Spread it: ${what}([...it]).` : `Put it in a list: ${what}([…]).`;
     throw new InvalidInputError(`${what}: an array or an object of branches is expected, got ${wrong}. ${hint}`);
   }
-  return Array.isArray(branches) ? branches.map((_, index) => String(index)) : Object.keys(branches);
+  return Array.isArray(branches) ? Array.from(branches, (_, index) => String(index)) : Object.keys(branches);
 }
 
 /** What was given instead of branches; null: nothing. A record may have a branch called `then`; a promise inherits it. */

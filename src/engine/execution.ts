@@ -12,7 +12,7 @@
 
 import { MisuseError } from "../errors.js";
 import { nondeterminism } from "../history/error-details.js";
-import { type Event, isTerminal } from "../history/event.js";
+import { type Event, INITIAL_EXECUTION_ID, isTerminal } from "../history/event.js";
 import type { OrchestratorItem } from "../history/work-item.js";
 import type { Action } from "./action.js";
 import { childInstance, isDecision } from "./action.js";
@@ -27,11 +27,12 @@ import { prepareMessages } from "./message-preparation.js";
 import { NondeterminismError } from "./nondeterminism.js";
 import { Orchestration } from "./orchestration.js";
 import { ReadySlots } from "./ready-slots.js";
-import { codeLocation, Scope } from "./scope.js";
+import { codeLocation, outsideCode, Scope } from "./scope.js";
 import type { Slot, SlotHost } from "./slot.js";
 import { inlineResult, isInlineCall } from "./system-calls.js";
 import type { ExecutionInit, TurnInput, TurnOutcome, TurnResult } from "./turn.js";
 import { TurnRecorder } from "./turn-recorder.js";
+import { type CallWatch, type WatchedExecution, watchDates } from "./watched-calls.js";
 
 /** A decision that no event records yet. */
 interface Unbound {
@@ -59,7 +60,7 @@ export const FOREIGN_AWAIT =
   "the orchestration awaits something that is not durable. Only what ctx returns may be awaited: " +
   "put I/O in an activity, use ctx.scheduleTimer instead of setTimeout, ctx.waitForEvent instead of a callback";
 
-export class Execution implements SlotHost {
+export class Execution implements SlotHost, WatchedExecution {
   readonly instance: string;
   readonly executionId: number;
   readonly rootScope = new Scope(null);
@@ -67,6 +68,7 @@ export class Execution implements SlotHost {
   customStatus: string | null = null;
 
   readonly #init: ExecutionInit;
+  readonly #watch: CallWatch | null;
   readonly #index: HistoryIndex;
   /** What history records but code has not been led through yet: only before the first turn. */
   #unplayed: readonly Event[] | null;
@@ -100,6 +102,7 @@ export class Execution implements SlotHost {
     this.executionId = init.executionId;
     this.kv = new KvState(init.kvSnapshot);
     this.#init = init;
+    this.#watch = init.watch?.(this) ?? null;
     this.#index = new HistoryIndex(init.instance);
     this.#unplayed = init.history;
     this.#recorder = new TurnRecorder(init.instance, init.executionId, 0, this.#index);
@@ -145,8 +148,13 @@ export class Execution implements SlotHost {
     this.#newDrops = [];
     this.#inlineCalls = [];
     this.#inlineCallsLeft = INLINE_CALLS_PER_TURN;
-    const result = await this.#run(input.messages);
-    return this.#recorder.outcome(result, this.kv.size);
+    const putDatesBack = this.#watch === null ? null : watchDates();
+    try {
+      const result = await this.#run(input.messages);
+      return this.#recorder.outcome(result, this.kv.size);
+    } finally {
+      putDatesBack?.();
+    }
   }
 
   async #run(messages: readonly OrchestratorItem[]): Promise<TurnResult> {
@@ -206,8 +214,7 @@ export class Execution implements SlotHost {
   }
 
   #invoke(ctx: Orchestration, input: string): void {
-    const location = { instanceId: this.instance, owner: this, scope: this.rootScope };
-    codeLocation.run(location, () => {
+    this.runCode(this.rootScope, () => {
       const run = async (): Promise<string> => this.#init.handler(ctx, input);
       run().then(
         (output) => this.#finished({ status: "returned", output }),
@@ -225,7 +232,8 @@ export class Execution implements SlotHost {
   #wentOnOutsideTurn(): void {
     if (this.#violation !== null) return;
     this.#violation = FOREIGN_AWAIT;
-    if (!this.#isEnded && this.#index.terminal === null) this.#init.onForeignAwait?.(FOREIGN_AWAIT);
+    if (this.#isEnded || this.#index.terminal !== null) return;
+    outsideCode(() => this.#init.onForeignAwait?.(FOREIGN_AWAIT));
   }
 
   /**
@@ -383,6 +391,11 @@ export class Execution implements SlotHost {
 
   // ── What the context asks for ────────────────────────────────────────────────────────────────────────────────────
 
+  /** Runs orchestration code, such as a branch or a schema. */
+  runCode<T>(scope: Scope, code: () => T): T {
+    return codeLocation.run({ instanceId: this.instance, owner: this, scope, watch: this.#watch }, code);
+  }
+
   /** The scope of the code that is running. */
   get currentScope(): Scope {
     const location = codeLocation.getStore();
@@ -413,7 +426,21 @@ export class Execution implements SlotHost {
   }
 
   trace(level: "debug" | "info" | "warn" | "error", message: string): void {
-    if (!this.#isReplaying) this.#init.trace(level, message);
+    if (!this.#isReplaying) outsideCode(() => this.#init.trace(level, message));
+  }
+
+  // ── What the watch over its calls asks and says ────────────────────────────────────────────────────────────────────
+
+  get isDeciding(): boolean {
+    return this.#isInTurn && !this.#isEnded;
+  }
+
+  get isOfNewInstance(): boolean {
+    return this.executionId === INITIAL_EXECUTION_ID && this.#init.history.length === 0;
+  }
+
+  failAtOnce(error: Error): void {
+    this.#finish ??= { status: "threw", error };
   }
 
   // ── What slots report ────────────────────────────────────────────────────────────────────────────────────────────

@@ -82,7 +82,7 @@ export class Orchestration implements OrchestrationContext {
       ...(options.sessionId === undefined ? {} : { sessionId: checkName(options.sessionId, `session of ${what}`) }),
       ...(options.tag === undefined ? {} : { tag: checkTag(options.tag, name) }),
     };
-    const decode = decoder(definition?.output ?? null, `output of ${what}`);
+    const decode = this.#decoder(definition?.output ?? null, `output of ${what}`);
     if (options.retry === undefined) return this.#schedule<O>("activity", name, action, decode);
     let first: Slot | null = null;
     const attempt = (): DurableTask<O> => {
@@ -104,14 +104,16 @@ export class Orchestration implements OrchestrationContext {
   waitForEvent<T>(event: EventDefinition<T> | string): DurableTask<T> {
     return this.#unlessRefused(() => {
       const { name, schema } = eventOf(event);
-      return this.#schedule("event", name, { type: "WaitExternal", name }, decoder(schema, `event '${name}'`));
+      const decode = this.#decoder(schema, `event '${name}'`);
+      return this.#schedule("event", name, { type: "WaitExternal", name }, decode);
     });
   }
 
   dequeueEvent<T>(queue: EventDefinition<T> | string): DurableTask<T> {
     return this.#unlessRefused(() => {
       const { name, schema } = eventOf(queue);
-      return this.#schedule("queue", name, { type: "DequeueEvent", name }, decoder(schema, `message of '${name}'`));
+      const decode = this.#decoder(schema, `message of '${name}'`);
+      return this.#schedule("queue", name, { type: "DequeueEvent", name }, decode);
     });
   }
 
@@ -139,7 +141,8 @@ export class Orchestration implements OrchestrationContext {
       instance: options.instanceId === undefined ? null : checkRootInstanceId(options.instanceId),
       input: encodeInput(definition?.input ?? null, input, `input of ${what}`),
     };
-    return this.#schedule("subOrchestration", name, action, decoder(definition?.output ?? null, `output of ${what}`));
+    const decode = this.#decoder(definition?.output ?? null, `output of ${what}`);
+    return this.#schedule("subOrchestration", name, action, decode);
   }
 
   startOrchestration<I>(
@@ -231,6 +234,13 @@ export class Orchestration implements OrchestrationContext {
     return slot;
   }
 
+  /** A schema is the user's code: it runs where the orchestration does. */
+  #decoder(schema: Schema<unknown> | null, what: string): Decode {
+    if (schema === null) return decodePayload;
+    const { rootScope } = this.#execution;
+    return (text) => this.#execution.runCode(rootScope, () => validateSync(schema, decodePayload(text), what));
+  }
+
   #unlessRefused<T>(task: () => DurableTask<T>): DurableTask<T> {
     const refusal = this.#refusal();
     return refusal === null ? task() : failed(refusal);
@@ -303,16 +313,10 @@ function encodeInput(schema: Schema<unknown> | null, input: unknown, what: strin
   return encodePayload(input, what);
 }
 
-function decoder(schema: Schema<unknown> | null, what: string): Decode {
-  if (schema === null) return decodePayload;
-  return (text) => validateSync(schema, decodePayload(text), what);
-}
-
 function kvStore(execution: Execution): KvStore {
   const { kv } = execution;
   const mayWrite = (): boolean => refusalOf(execution) === null;
   const write = (key: string, text: string): void => {
-    checkName(key, "key");
     // The time of a write is part of the state that code can see, so a replay must see the recorded one.
     const recorded = execution.nextRecorded;
     const lastUpdatedAtMs = recorded?.type === "KeyValueSet" ? recorded.lastUpdatedAtMs : execution.nowMs;
@@ -329,11 +333,12 @@ function kvStore(execution: Execution): KvStore {
       return text === undefined ? undefined : (decodePayload(text) as T);
     },
     set: (key, value) => {
-      if (mayWrite()) write(key, encodePayload(value, `value of key '${key}'`));
+      if (mayWrite()) write(checkName(key, "key"), encodePayload(value, `value of key '${key}'`));
     },
     getText: (key) => kv.get(key),
     setText: (key, text) => {
       if (!mayWrite()) return;
+      checkName(key, "key");
       if (typeof text !== "string") {
         throw new InvalidInputError(`key '${key}': a string is expected, got ${typeof text}.`);
       }

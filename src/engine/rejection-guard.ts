@@ -33,7 +33,7 @@ export function guardRejections(onKept: OnKept): () => void {
 
 /** Runs code that is no orchestration's, an activity's, under the protection of G1. */
 export function keepRejections<T>(instanceId: string, code: () => T): T {
-  return codeLocation.run({ instanceId, owner: NO_EXECUTION, scope: NO_SCOPE }, code);
+  return codeLocation.run({ instanceId, owner: NO_EXECUTION, scope: NO_SCOPE, watch: null }, code);
 }
 
 const NO_EXECUTION = {};

@@ -4,6 +4,7 @@
 //   C2. Closing a scope drops everything in it that is not done, in the order of creation; nothing can be added after.
 
 import { AsyncLocalStorage } from "node:async_hooks";
+import type { CallWatch } from "./watched-calls.js";
 
 /** Something that can be given up. Giving up what is done does nothing. */
 export interface Droppable {
@@ -49,7 +50,14 @@ export interface CodeLocation {
   readonly instanceId: string;
   readonly owner: object;
   readonly scope: Scope;
+  /** Who is told of calls whose answers no history records. Null: nobody. */
+  readonly watch: CallWatch | null;
 }
 
 /** Set while orchestration code runs, and carried over its awaits. */
-export const codeLocation = new AsyncLocalStorage<CodeLocation>();
+export const codeLocation = new AsyncLocalStorage<CodeLocation | undefined>();
+
+/** Does what is not orchestration code's doing, such as telling observers, though orchestration code has asked for it. */
+export function outsideCode<T>(work: () => T): T {
+  return codeLocation.run(undefined, work);
+}

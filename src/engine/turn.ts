@@ -6,6 +6,7 @@ import type { KvEntry } from "../history/kv-entry.js";
 import type { OrchestratorItem } from "../history/work-item.js";
 import type { Action } from "./action.js";
 import type { OrchestrationContext } from "./orchestration-context.js";
+import type { CallWatch, WatchedExecution } from "./watched-calls.js";
 
 /** User code as the engine sees it: text in, text out; a throw is a failure. */
 export type OrchestrationHandler = (ctx: OrchestrationContext, input: string) => Promise<string>;
@@ -29,6 +30,8 @@ export interface ExecutionInit {
   readonly onForeignAwait?: (message: string) => void;
   /** For replay checks: told what code asks for where history records this decision. A throw ends the turn. */
   readonly onMatch?: (action: Action | undefined, recorded: Event) => void;
+  /** Makes the one who is told of calls whose answers no history records. They are noticed while `watchCalls` says so. */
+  readonly watch?: (execution: WatchedExecution) => CallWatch;
 }
 
 export type StartedPayload = Omit<

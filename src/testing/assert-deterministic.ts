@@ -18,7 +18,7 @@ const LEAST_WAITS = 10;
  * As `replay`, and more: the history is replayed several times, whole and up to the end of every turn (of some, in a long
  * one), where code must wait as it did. Meanwhile `Date`, `performance.now`, `Math.random` and `crypto` answer that code with
  * other values than real ones, years away, and its looking at them alone is an error: what it learns there is in no history.
- * Everybody else in the process sees the real ones. Not seen is what a module took hold of when it was loaded: `const { now } =
+ * So is its use of timers and `fetch`. Everybody else in the process sees the real ones. Not seen is what a module took hold of when it was loaded: `const { now } =
  * Date`, a subclass of `Date`.
  *
  * @throws as `replay`
@@ -36,7 +36,7 @@ export async function assertDeterministic(
 /** @throws ReplayDivergedError */
 export async function checkDeterministic(subject: ReplaySubject): Promise<void> {
   const world = new OtherWorld();
-  const check = new ReplayCheck({ ...subject, onExecution: (execution) => world.admit(execution) });
+  const check = new ReplayCheck({ ...subject, watch: () => world.newcomer() });
   await world.visit(() =>
     keepingRejections(async () => {
       try {
@@ -73,7 +73,7 @@ function lookedAround({ events }: ReplaySubject, world: OtherWorld): ReplayDiver
 }
 
 function looksInWords({ looks }: OtherWorld): string {
-  const seen = looks.map(({ at }) => at).join(", ");
+  const seen = looks.map(({ name }) => name).join(", ");
   const instead = [...new Set(looks.map((look) => look.instead))].join(" and ");
   return `uses ${seen}, which no history records; use ${instead} instead`;
 }

@@ -13,9 +13,11 @@ import { Execution, FOREIGN_AWAIT } from "../engine/execution.js";
 import { DROPPED_FUTURE } from "../engine/history-index.js";
 import { compare, describeEvent, describePayload } from "../engine/matching.js";
 import type { OrchestrationHandler, TurnOutcome } from "../engine/turn.js";
+import type { CallWatch } from "../engine/watched-calls.js";
 import { messageOf, ReplayDivergedError, unreachable } from "../errors.js";
 import { type ErrorDetails, nondeterminism } from "../history/error-details.js";
 import { type Event, type EventOf, type EventPayload, isTerminal } from "../history/event.js";
+import { failureText } from "../history/failure-size.js";
 import type { KvEntry } from "../history/kv-entry.js";
 import type { Limits } from "../history/limits.js";
 import { natureOf } from "../history/nature.js";
@@ -51,8 +53,8 @@ export interface ReplaySubject {
   /** As of the start of the execution. */
   readonly kv: ReadonlyMap<string, KvEntry>;
   readonly limits: Limits;
-  /** Told of each execution before its code runs. */
-  readonly onExecution?: (execution: object) => void;
+  /** Asked once for each execution: who is told of calls whose answers no history records. */
+  readonly watch?: () => CallWatch;
 }
 
 /** How an execution ended: its terminal event, and where what it wrote for its end begins. */
@@ -174,7 +176,7 @@ export class ReplayCheck {
   async #lead(count: number): Promise<Led> {
     const history = this.#events.slice(0, count);
     const { instanceId: instance, executionId, timestampMs } = history.at(-1)!;
-    const { handler, kv, onExecution } = this.#subject;
+    const { handler, kv, watch } = this.#subject;
     const code = new WatchedCode(handler);
     const execution = new Execution({
       instance,
@@ -186,8 +188,8 @@ export class ReplayCheck {
       newGuid: () => NEW_GUID,
       trace: () => {},
       onMatch: (action, event) => this.#compare(action, event, code),
+      ...(watch === undefined ? {} : { watch }),
     });
-    onExecution?.(execution);
     const outcome = await throughTurnGate(() => execution.turn({ nowMs: timestampMs, messages: [] }));
     return { outcome, execution, code };
   }
@@ -322,10 +324,14 @@ function resultOf(event: RecordedEnd["event"], events: number): Replayed {
 
 /** The words of `findBreach`. Limits may have been other ones when it was recorded, so that it cannot be asked again. */
 const BREACH =
-  /^(Custom status size|KV value for key '.*'|KV key count|Continue-as-new would carry over) .*exceeds limit \(\d+( bytes)?\)/s;
+  /^(Custom status size|KV value for key '.*'|KV key count|Continue-as-new would carry over|Input of .*|Output of the orchestration) .*exceeds limit \(\d+( bytes)?\)/s;
+/** The words of `cutMessage`. */
+const CUT = /… \(cut: \d+ bytes exceeds limit \(\d+ bytes\)\)$/;
 
 /** Whether a recorded failure is one that the runtime gave for a broken limit. */
 function looksLikeBreach(details: ErrorDetails): boolean {
   if (details.category === "configuration") return details.kind === "LimitExceeded";
-  return details.category === "application" && BREACH.test(details.message);
+  if (details.category !== "application") return false;
+  const message = failureText(details);
+  return BREACH.test(message) || CUT.test(message);
 }

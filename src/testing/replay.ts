@@ -6,9 +6,9 @@ import { guardRejections } from "../engine/rejection-guard.js";
 import { InvalidInputError } from "../errors.js";
 import type { Event, EventOf } from "../history/event.js";
 import type { KvEntry } from "../history/kv-entry.js";
-import { DEFAULT_LIMITS, type Limits } from "../history/limits.js";
+import { DEFAULT_LIMITS, LIMIT_CHECKS, type Limits } from "../history/limits.js";
 import { encodePayload } from "../history/payload.js";
-import { checkOptions, integerBetween, isObject } from "../options.js";
+import { checkOptions, isObject } from "../options.js";
 import { Registry, type ResolvedOrchestration } from "../runtime/registry.js";
 import { eventsOf, type History } from "./exported-history.js";
 import { ReplayCheck, type Replayed, type ReplaySubject } from "./replay-check.js";
@@ -94,10 +94,6 @@ export function resolveFor(events: readonly Event[], registry: Registry): Resolv
 export function startOf(events: readonly Event[]): EventOf<"OrchestrationStarted"> {
   return events[0] as EventOf<"OrchestrationStarted">; // The history is valid.
 }
-
-const LIMIT_CHECKS = Object.fromEntries(
-  Object.keys(DEFAULT_LIMITS).map((name) => [name, integerBetween(0, Number.MAX_SAFE_INTEGER)]),
-);
 
 /** What histories say that were pinned to no version. */
 const NO_VERSION = "0.0.0";

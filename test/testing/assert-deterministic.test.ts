@@ -2,13 +2,13 @@
 
 import nodeCrypto, { randomUUID } from "node:crypto";
 import { describe, expect, test, vi } from "vitest";
-import { activity, orchestration } from "../../src/define.js";
+import { activity, event, orchestration } from "../../src/define.js";
 import type { OrchestrationContext } from "../../src/engine/orchestration-context.js";
 import type { Event } from "../../src/history/event.js";
 import { assertDeterministic } from "../../src/testing/assert-deterministic.js";
 import { replay } from "../../src/testing/replay.js";
 import { onEveryStore } from "../behaviours/stores.js";
-import { type Code, completed, fired } from "../engine/drive.js";
+import { type Code, completed, fired, raised } from "../engine/drive.js";
 import { histories, orchestrations, startOf } from "../engine/golden.js";
 import { interpret } from "../engine/random-program.js";
 import { randomRun } from "../engine/random-run.js";
@@ -137,6 +137,32 @@ describe("code that looks at what no history records", () => {
     const history = await recorded(decides);
     const error = await assertDeterministic(history, codeOf(decides)).catch((caught: Error) => caught);
     expect(error).toMatchObject({ divergences: [{ eventId: 2, remedy: `The code ${uses}` }] });
+  });
+
+  test.each<[string, string, () => unknown]>([
+    ["setTimeout", "ctx.scheduleTimer", () => setTimeout(() => {}, 0)],
+    ["fetch", "an activity", () => fetch("data:,x")],
+  ])("is found: %s, instead of %s", async (what, instead, look) => {
+    const code: Code = async (ctx) => {
+      look();
+      return ctx.scheduleActivity("A");
+    };
+
+    await expect(assertDeterministic(await recorded(code), codeOf(code))).rejects.toThrow(
+      `the code uses ${what}, which no history records; use ${instead} instead.`,
+    );
+  });
+
+  test("is found in a schema", async () => {
+    const stamped = event("e", {
+      schema: { "~standard": { version: 1, vendor: "test", validate: (value) => ({ value: [value, Date.now()] }) } },
+    });
+    const code: Code = async (ctx) => {
+      await ctx.waitForEvent(stamped);
+    };
+    const history = await recorded(code, [[raised("e", 1)]]);
+
+    await expect(assertDeterministic(history, codeOf(code))).rejects.toThrow("the code uses Date.now");
   });
 
   test("is told everything that it looks at, after an await too, and in a branch", async () => {

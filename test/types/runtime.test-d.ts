@@ -10,6 +10,7 @@ import {
   type ErrorDetails,
   type Fact,
   logTo,
+  type NondeterministicCallError,
   type Observer,
   OrchestrationFailedError,
   type Provider,
@@ -46,10 +47,15 @@ new Runtime();
 expectTypeOf({}).toExtend<RuntimeOptions>();
 expectTypeOf<keyof typeof DEFAULT_RUNTIME_OPTIONS>().toEqualTypeOf<keyof RuntimeOptions>();
 
+Runtime.start({ provider, determinismGuard: false });
+// @ts-expect-error it is on or off
+Runtime.start({ provider, determinismGuard: "development" });
+
 // Observers learn facts of known types.
 const observer: Observer = (fact) => {
   expectTypeOf(fact).toEqualTypeOf<Fact>();
   if (fact.type === "turn-committed") expectTypeOf(fact.newEvents).toEqualTypeOf<number>();
+  if (fact.type === "nondeterministic-call") expectTypeOf(fact.error).toEqualTypeOf<NondeterministicCallError>();
   if (fact.type === "orchestration-ended") expectTypeOf(fact.details).toEqualTypeOf<ErrorDetails | null>();
   // @ts-expect-error there is no such fact
   return fact.type === "turn-begun";
