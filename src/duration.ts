@@ -25,7 +25,7 @@ export function durationMs(duration: Duration, what: string): number {
       `${what}: ${describe(duration)} is no duration. Give milliseconds from 0 up, or a text such as "30s", "5m" or "3d".`,
     );
   }
-  return Math.trunc(ms);
+  return Math.trunc(ms) + 0; // -0 is 0.
 }
 
 function parse(text: string): number {

@@ -45,6 +45,8 @@ export type ErrorCode =
   | "DUROXIDE_ACTIVITY_CANCELLED"
   /** Inside an orchestration: a cancelled task is awaited. */
   | "DUROXIDE_TASK_CANCELLED"
+  /** Inside an orchestration: a call whose answer no history records. */
+  | "DUROXIDE_NONDETERMINISTIC_CALL"
   /** Code broke a rule. */
   | "DUROXIDE_MISUSE";
 
@@ -382,6 +384,29 @@ export class TaskCancelledError extends DuroxideError {
   readonly code = "DUROXIDE_TASK_CANCELLED";
 }
 
+/**
+ * Orchestration code called something whose answer no history records, such as `Date.now()`. Thrown at the call, in
+ * development: see `RuntimeOptions.determinismGuard`. The orchestration fails with it, also if its code catches it.
+ *
+ * @example
+ * const stamp = (fact: Fact): void => {
+ *   if (fact.type === "orchestration-ended" && fact.error instanceof NondeterministicCallError) report(fact.error.stack);
+ * };
+ */
+export class NondeterministicCallError extends DuroxideError {
+  override readonly name = "NondeterministicCallError";
+  readonly code = "DUROXIDE_NONDETERMINISTIC_CALL";
+  constructor(
+    /** What was called: `Date.now()`. */
+    readonly call: string,
+    readonly orchestrationName: string,
+    readonly instanceId: string,
+    advice: string,
+  ) {
+    super(`${call} was called in orchestration '${orchestrationName}' (instance '${instanceId}'): ${advice}`);
+  }
+}
+
 /** Orchestration code broke a rule of the engine: a foreign await, `ctx` outside a turn, a wrong argument. */
 export class MisuseError extends DuroxideError {
   override readonly name = "MisuseError";
@@ -404,6 +429,8 @@ export type ProviderErrorKind =
   | "orphans"
   /** Stored data cannot be decoded. */
   | "corrupt"
+  /** The payload codec cannot encode or decode a text: a key is missing or wrong, or the text was changed. */
+  | "payload-codec"
   /** The call or the store is wrong and stays wrong: bad argument, no database, newer schema, read-only file. */
   | "invalid"
   /** The same call may succeed later: busy, connection lost, disk full. */

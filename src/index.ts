@@ -36,6 +36,7 @@ export {
   InvalidOptionsError,
   ManagementNotAvailableError,
   MisuseError,
+  NondeterministicCallError,
   OrchestrationFailedError,
   ProviderError,
   RegistrationError,
@@ -75,6 +76,8 @@ export type {
   QueueDepths,
   SystemMetrics,
 } from "./provider/admin.js";
+export type { PayloadCodec } from "./provider/payload-codec.js";
+export { withPayloadCodec } from "./provider/payload-codec.js";
 export type { ExecutionStatus, InstanceStats, Provider, TagFilter } from "./provider/provider.js";
 export type { ActivityContext, ActivityTrace } from "./runtime/activity-context.js";
 export type { LogFields, LogLevel, LogOptions, LogRecord } from "./runtime/log.js";

@@ -4,7 +4,9 @@
 //   O2. A subscriber that throws, or is async and rejects, harms nobody: it is reported to the others as
 //       `observer-failed`, once per observer.
 
+import type { NondeterministicCallError } from "./errors.js";
 import type { ErrorDetails } from "./history/error-details.js";
+import type { Limits } from "./history/limits.js";
 
 /** Where a fact belongs. */
 export interface InstanceRef {
@@ -148,6 +150,18 @@ export type Fact =
     }
   /** It was fetched too often and is failed without being run again. */
   | { readonly type: "activity-poisoned"; readonly ref: ActivityRef; readonly details: ErrorDetails }
+  /**
+   * An execution has used half of a limit; what breaks one fails. Told once for an execution and a limit, as far as can be
+   * told: of keys, every process that takes up the execution tells again; and what no process lives to tell, none tells.
+   */
+  | {
+      readonly type: "limit-near";
+      readonly ref: OrchestrationRef;
+      readonly limit: keyof Limits;
+      /** In the unit of the limit: how many there are, or how large the largest is. */
+      readonly value: number;
+      readonly max: number;
+    }
   /** What user code said through `ctx.trace`. */
   | {
       readonly type: "trace";
@@ -155,6 +169,15 @@ export type Fact =
       readonly level: "debug" | "info" | "warn" | "error";
       readonly message: string;
       readonly ref: OrchestrationRef | ActivityRef;
+    }
+  /**
+   * The determinism guard has let a call pass, because the instance had a history already: a replay may take another way.
+   * Told once for a call, as long as the execution stays in memory. `error` says what was called, where, and what to use.
+   */
+  | {
+      readonly type: "nondeterministic-call";
+      readonly ref: OrchestrationRef;
+      readonly error: NondeterministicCallError;
     }
   /** A promise of an orchestration rejected and nobody awaits it. It was kept from ending the process. */
   | { readonly type: "rejection-kept"; readonly instanceId: string; readonly message: string }

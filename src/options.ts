@@ -1,6 +1,6 @@
 // options.ts — options are checked once, at the edge: a misspelled or impossible one is refused before anything starts.
 
-import { InvalidOptionsError } from "./errors.js";
+import { InvalidOptionsError, messageOf } from "./errors.js";
 
 /** Says what is wrong with a value, as the end of the sentence "option 'x' …"; null: nothing. */
 export type OptionCheck = (value: unknown) => string | null;
@@ -15,11 +15,20 @@ export function checkOptions(what: string, given: unknown, fields: Readonly<Reco
   if (given === undefined) return;
   const problem = isObject(given);
   if (problem !== null) throw new InvalidOptionsError(`${what}: the options ${problem}.`);
-  for (const [name, value] of Object.entries(given as object)) {
+  for (const [name, value] of readEntries(what, given as object)) {
     if (value === undefined) continue;
     if (!Object.hasOwn(fields, name)) throw new InvalidOptionsError(unknownOption(what, name, Object.keys(fields)));
     const wrong = fields[name]?.(value) ?? null;
     if (wrong !== null) throw new InvalidOptionsError(`${what}: option '${name}' ${wrong}.`);
+  }
+}
+
+/** Getters are the caller's code, and may throw. */
+function readEntries(what: string, options: object): [string, unknown][] {
+  try {
+    return Object.entries(options);
+  } catch (cause) {
+    throw new InvalidOptionsError(`${what}: the options cannot be read: ${messageOf(cause)}`, { cause });
   }
 }
 
@@ -48,6 +57,11 @@ export const isObject: OptionCheck = (value) =>
   typeof value === "object" && value !== null && !Array.isArray(value)
     ? null
     : `must be an object, not ${shown(value)}`;
+
+/** Whether it is an array in which every place is filled, and passes. `every` alone would skip places that are empty. */
+export function isArrayOf(value: unknown, isElement: (element: unknown) => boolean): boolean {
+  return Array.isArray(value) && Array.from(value).every(isElement);
+}
 
 export const isClock: OptionCheck = (value) =>
   hasMethods(value, "now", "setTimer") ? null : `must be a clock with now() and setTimer(), not ${shown(value)}`;

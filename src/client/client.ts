@@ -3,7 +3,8 @@
 //
 //   C1. A client keeps no state but its provider: any number of them may exist, and none needs closing.
 //   C2. Every write is one message in the orchestrator queue, durable when the call resolves. Nothing waits for a turn.
-//   C3. What cannot be right (an id, a name, a value that JSON or its schema refuses) is refused before it is written.
+//   C3. What cannot be right (an id, a name, a value that JSON or its schema refuses, or that is too large) is refused
+//       before it is written.
 //   C4. Reads see committed turns only, and no read but that of a failure, or of the history itself, reads a history.
 
 import type { Clock } from "../clock.js";
@@ -14,7 +15,16 @@ import { durationMs } from "../duration.js";
 import { AlreadyExistsError, InvalidInputError, InvalidOptionsError, messageOf } from "../errors.js";
 import type { Event } from "../history/event.js";
 import { INITIAL_EXECUTION_ID } from "../history/event.js";
-import { checkInstanceId, checkName, checkRootInstanceId, checkVersion } from "../history/limits.js";
+import {
+  checkInstanceId,
+  checkName,
+  checkPayload,
+  checkRootInstanceId,
+  checkVersion,
+  DEFAULT_LIMITS,
+  LIMIT_CHECKS,
+  type Limits,
+} from "../history/limits.js";
 import { decodePayload, encodePayload } from "../history/payload.js";
 import { checkOptions, integerBetween, isClock, isFunction, isString, oneOf } from "../options.js";
 import { isProvider } from "../provider/is-provider.js";
@@ -36,6 +46,8 @@ export interface ClientOptions {
   readonly pollIntervalMs?: number;
   /** The longest pause between two looks of a wait, where the provider wakes it: in case a wake is lost. @default 5_000 */
   readonly recheckIntervalMs?: number;
+  /** As the runtimes have them. A client heeds `maxPayloadBytes`: what is larger is not sent. @default `DEFAULT_LIMITS` */
+  readonly limits?: Partial<Limits>;
 }
 
 /** How an instance is started, its input apart. */
@@ -80,6 +92,7 @@ const CLIENT_OPTION_CHECKS = {
   newId: isFunction,
   pollIntervalMs: integerBetween(1, 60_000),
   recheckIntervalMs: integerBetween(1, 86_400_000),
+  limits: isLimits,
 };
 
 /** Ids, inputs and delays have checks of their own, with words of their own. */
@@ -112,6 +125,7 @@ const STATUS_CHANGE_OPTION_CHECKS = {
 export class Client extends Management {
   readonly #provider: Provider;
   readonly #newId: () => string;
+  readonly #maxPayloadBytes: number;
   readonly #waiting: Waiting;
 
   constructor(provider: Provider, options: ClientOptions = {}) {
@@ -122,6 +136,7 @@ export class Client extends Management {
     this.#provider = provider;
     const clock = options.clock ?? systemClock;
     this.#newId = options.newId ?? (() => timeOrderedId(clock.now()));
+    this.#maxPayloadBytes = options.limits?.maxPayloadBytes ?? DEFAULT_LIMITS.maxPayloadBytes;
     this.#waiting = {
       wake: provider.wake,
       clock,
@@ -159,7 +174,7 @@ export class Client extends Management {
         type: "StartOrchestration",
         instance,
         orchestration: name,
-        input: await encodeChecked(input, options.input, `input of orchestration '${name}'`),
+        input: await this.#encode(input, options.input, `input of orchestration '${name}'`),
         version: chosenVersion === null ? null : checkVersion(chosenVersion, `version of orchestration '${name}'`),
         parentInstance: null,
         parentId: null,
@@ -208,7 +223,7 @@ export class Client extends Management {
     event: EventDefinition<T> | string,
     ...[data]: DataArguments<T>
   ): Promise<void> {
-    const message = await encodeMessage(instanceId, event, data);
+    const message = await this.#message(instanceId, event, data);
     await this.#provider.enqueueForOrchestrator({ type: "ExternalRaised", ...message });
   }
 
@@ -226,7 +241,7 @@ export class Client extends Management {
     queue: EventDefinition<T> | string,
     ...[data]: DataArguments<T>
   ): Promise<void> {
-    const message = await encodeMessage(instanceId, queue, data);
+    const message = await this.#message(instanceId, queue, data);
     await this.#provider.enqueueForOrchestrator({ type: "QueueMessage", ...message });
   }
 
@@ -243,6 +258,7 @@ export class Client extends Management {
   async cancel(instanceId: string, reason: string = DEFAULTS.cancelReason): Promise<void> {
     const instance = checkInstanceId(instanceId);
     if (typeof reason !== "string") throw new InvalidInputError("reason: expected a string; say why in words.");
+    checkPayload(reason, "reason", this.#maxPayloadBytes);
     await this.#provider.enqueueForOrchestrator({ type: "CancelInstance", instance, reason });
   }
 
@@ -388,6 +404,35 @@ export class Client extends Management {
     if (executionId === undefined) return this.#provider.read(instance);
     return this.#provider.readWithExecution(instance, checkExecutionId(executionId));
   }
+
+  async #message(
+    instanceId: string,
+    target: EventDefinition | string,
+    data: unknown,
+  ): Promise<{ readonly instance: string; readonly name: string; readonly data: string }> {
+    const instance = checkInstanceId(instanceId);
+    if (typeof target !== "string" && target?.kind !== "event") {
+      throw new InvalidInputError(`event: a definition or a name is expected, got ${messageOf(target)}.`);
+    }
+    const name = typeof target === "string" ? checkName(target, "event name") : target.name;
+    const schema = typeof target === "string" ? null : target.schema;
+    return { instance, name, data: await this.#encode(schema, data, `data of event '${name}'`) };
+  }
+
+  /**
+   * The text of a value that its schema accepts: of the value as it was given, because the receiver applies the schema
+   * again, and as it was at the call, because a schema may take its time.
+   */
+  async #encode(schema: Schema<unknown> | null, value: unknown, what: string): Promise<string> {
+    const text = checkPayload(encodePayload(value, what), what, this.#maxPayloadBytes);
+    await validateAsync(schema, value, what);
+    return text;
+  }
+}
+
+function isLimits(value: unknown): null {
+  checkOptions("new Client, limits", value, LIMIT_CHECKS);
+  return null;
 }
 
 /** An orchestration of which only the name is known. */
@@ -404,28 +449,4 @@ function checkTarget<T extends OrchestrationDefinition>(target: T): T {
 function checkKey(key: unknown): string {
   if (typeof key === "string") return key;
   throw new InvalidInputError(`key must be a string, not ${key === null ? "null" : typeof key}.`);
-}
-
-async function encodeMessage(
-  instanceId: string,
-  target: EventDefinition | string,
-  data: unknown,
-): Promise<{ readonly instance: string; readonly name: string; readonly data: string }> {
-  const instance = checkInstanceId(instanceId);
-  if (typeof target !== "string" && target?.kind !== "event") {
-    throw new InvalidInputError(`event: a definition or a name is expected, got ${messageOf(target)}.`);
-  }
-  const name = typeof target === "string" ? checkName(target, "event name") : target.name;
-  const schema = typeof target === "string" ? null : target.schema;
-  return { instance, name, data: await encodeChecked(schema, data, `data of event '${name}'`) };
-}
-
-/**
- * The text of a value that its schema accepts: of the value as it was given, because the receiver applies the schema
- * again, and as it was at the call, because a schema may take its time.
- */
-async function encodeChecked(schema: Schema<unknown> | null, value: unknown, what: string): Promise<string> {
-  const text = encodePayload(value, what);
-  await validateAsync(schema, value, what);
-  return text;
 }

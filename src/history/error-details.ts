@@ -110,6 +110,11 @@ export function nondeterminism(message: string): ErrorDetails {
   return { category: "configuration", kind: "Nondeterminism", resource: "", message };
 }
 
+/** `limit`: the name of the one that is broken. */
+export function limitExceeded(limit: string, message: string): ErrorDetails {
+  return { category: "configuration", kind: "LimitExceeded", resource: limit, message };
+}
+
 function configurationMessage(kind: ConfigurationErrorKind, resource: string, message: string | null): string {
   if (kind === "LimitExceeded") return message ?? `limit exceeded: ${resource}`;
   return message === null ? `nondeterministic in ${resource}` : `nondeterministic: ${message}`;

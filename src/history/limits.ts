@@ -2,9 +2,16 @@
 // exactly at a limit passes. Checked before anything is written, so nothing that breaks a limit is ever stored.
 
 import { InvalidInputError } from "../errors.js";
+import { integerBetween, type OptionCheck } from "../options.js";
 
-/** What a runtime may be told to allow. */
+/** What a runtime may be told to allow. A client heeds `maxPayloadBytes`. */
 export interface Limits {
+  /** Of each input, output, activity result, event and mailbox message, as JSON text. Longer failure messages are cut. */
+  readonly maxPayloadBytes: number;
+  /** Of one execution. Continue-as-new begins anew. */
+  readonly maxHistoryEvents: number;
+  /** Of one execution: its payloads, and 256 bytes for every event. */
+  readonly maxHistoryBytes: number;
   /** Unread mailbox messages that continue-as-new takes along. */
   readonly maxCarryForwardEvents: number;
   readonly maxCustomStatusBytes: number;
@@ -15,6 +22,12 @@ export interface Limits {
 
 /** What a runtime allows unless told otherwise, with the reasons. */
 export const DEFAULT_LIMITS: Limits = Object.freeze({
+  /** What every store is proved to carry (`three_megabytes` of the provider tests), and what the original allows. */
+  maxPayloadBytes: 3_145_728,
+  /** Twice what others allow. A process that meets such a history replays it in a second or two; a loop gets no further. */
+  maxHistoryEvents: 100_000,
+  /** As much as `warmCacheBytes`: what is larger is never kept in memory, so that every turn would read all of it. */
+  maxHistoryBytes: 67_108_864,
   /** Every carried message is copied into the next start and its history. A burst must pass; a leak must not. */
   maxCarryForwardEvents: 10_000,
   /** A status is read whole by every poll of every dashboard; what is larger is a result. */
@@ -25,6 +38,11 @@ export const DEFAULT_LIMITS: Limits = Object.freeze({
   maxKvValueBytes: 65_536,
 });
 
+/** For whoever takes limits as an option. */
+export const LIMIT_CHECKS: Readonly<Record<string, OptionCheck>> = Object.fromEntries(
+  Object.keys(DEFAULT_LIMITS).map((name) => [name, integerBetween(0, Number.MAX_SAFE_INTEGER)]),
+);
+
 /** Ids, names and tags are keys of tables: the narrowest index among the providers must hold a few of them. */
 export const MAX_NAME_BYTES = 256;
 /** Every tag is one more condition in the query that fetches work. */
@@ -34,6 +52,33 @@ export const MAX_WORKER_TAGS = 5;
 export function byteLength(text: string): number {
   return Buffer.byteLength(text, "utf8");
 }
+
+/** No text of that length is larger on the wire. For whoever need not know exactly: it looks at no character. */
+export function mostBytes(text: string): number {
+  return text.length * MAX_BYTES_PER_UNIT;
+}
+
+/** What is to be said of a payload that is too large; null: it is not. `what` begins a sentence. */
+export function payloadBreach(text: string, what: string, maxBytes: number): string | null {
+  if (mostBytes(text) <= maxBytes) return null;
+  const bytes = byteLength(text);
+  if (bytes <= maxBytes) return null;
+  return `${what} (${bytes} bytes) exceeds limit (${maxBytes} bytes). Keep it elsewhere and pass where it is, or raise limits.maxPayloadBytes.`;
+}
+
+/**
+ * Returns the text of a payload when it is not too large.
+ *
+ * @throws `DUROXIDE_INVALID_INPUT` when it is.
+ */
+export function checkPayload(text: string, what: string, maxBytes: number): string {
+  const breach = payloadBreach(text, what, maxBytes);
+  if (breach !== null) throw new InvalidInputError(breach);
+  return text;
+}
+
+/** No UTF-16 code unit takes more than this in UTF-8. */
+const MAX_BYTES_PER_UNIT = 3;
 
 /**
  * Returns the id when every provider can store it and every log line can show it.
@@ -70,6 +115,15 @@ export function checkRootInstanceId(id: unknown, what = "instance id"): string {
  */
 export function checkName(name: unknown, what: string): string {
   return checkText(name, what, MAX_NAME_BYTES);
+}
+
+/** Whether `checkName` would let it pass. */
+export function isName(name: unknown): boolean {
+  try {
+    return checkName(name, "name") === name;
+  } catch {
+    return false;
+  }
 }
 
 /**

@@ -27,14 +27,14 @@ import { isEventType, type Nature, natureOf } from "./nature.js";
  */
 export function historyProblems(events: readonly Event[]): readonly string[] {
   if (!Array.isArray(events)) return ["the history is no list of events"];
-  const strangers = events.flatMap((event, place) => {
-    const why = whyNoEvent(event);
-    return why === null ? [] : [`what stands at place ${place + 1} is no event${why}`];
+  const stored = Array.from(events, asStored); // Holes are no events either.
+  const strangers = stored.flatMap((event, place) => {
+    return typeof event === "string" ? [`what stands at place ${place + 1} is no event${event}`] : [];
   });
   if (strangers.length > 0) return strangers;
   if (events.length === 0) return [EMPTY];
-  const inspection = new Inspection(events);
-  for (const [place, event] of events.entries()) inspection.see(place, event);
+  const inspection = new Inspection(stored as Event[]);
+  for (const [place, event] of (stored as Event[]).entries()) inspection.see(place, event);
   return inspection.problems;
 }
 
@@ -48,17 +48,16 @@ export function historyProblems(events: readonly Event[]): readonly string[] {
 export function checkHistory(events: readonly Event[]): readonly Event[] {
   const problems = historyProblems(events);
   if (problems.length === 0) return events;
-  const named = Array.isArray(events) ? (events as readonly (Event | null | undefined)[])[0]?.instanceId : undefined;
-  throw new InvalidHistoryError(typeof named === "string" ? named : null, problems);
+  const first = asStored(Array.isArray(events) ? events[0] : undefined);
+  throw new InvalidHistoryError(typeof first === "string" ? null : first.instanceId, problems);
 }
 
-/** Null: it is one. Whatever no store could keep is none, or the rules below would stumble over it. */
-function whyNoEvent(event: unknown): string | null {
-  const type = (event as { readonly type?: unknown } | null | undefined)?.type;
-  if (typeof type !== "string" || !isEventType(type)) return "";
+/** The event as a store would give it back; or a text: why no store could keep it. Reading it may throw anything. */
+function asStored(event: unknown): Event | string {
   try {
-    decodeEvent(encodeEvent(event as Event));
-    return null;
+    const type = (event as { readonly type?: unknown } | null | undefined)?.type;
+    if (typeof type !== "string" || !isEventType(type)) return "";
+    return decodeEvent(encodeEvent(event as Event));
   } catch (cause) {
     return `: ${messageOf(cause)}`;
   }

@@ -1,6 +1,7 @@
 // runtime/activity-call.ts — the call of a user's activity: text in, completion out, whatever the user's code does.
 //
-//   C1. A call never rejects: a throw of anything, a bad input and a result that JSON cannot carry are failures.
+//   C1. A call never rejects: a throw of anything, a bad input and a result that JSON cannot carry, or that is too large,
+//       are failures.
 //   C2. A promise of the user's that fails and that nobody awaits is reported, and does not end the process.
 
 import type { Client } from "../client/client.js";
@@ -9,6 +10,8 @@ import { keepRejections } from "../engine/rejection-guard.js";
 import { isInlineCall } from "../engine/system-calls.js";
 import { messageOf } from "../errors.js";
 import { activityFailed } from "../history/error-details.js";
+import { cutMessage } from "../history/failure-size.js";
+import { checkPayload } from "../history/limits.js";
 import { decodePayload, encodePayload } from "../history/payload.js";
 import type { ActivityExecute } from "../history/work-item.js";
 import type { ActivityRef, Fact } from "../observer.js";
@@ -23,11 +26,12 @@ export interface ActivityAnswer {
   readonly error?: unknown;
 }
 
-/** Runs the activity to its end. Never rejects (C1). */
+/** Runs the activity to its end. Never rejects (C1). `maxBytes`: how large the result may be, and its failure. */
 export async function callActivity(
   definition: ActivityDefinition,
   context: ActivityContext,
   item: ActivityExecute,
+  maxBytes: number,
 ): Promise<ActivityAnswer> {
   const { instance, executionId, id } = item;
   const what = `activity '${item.name}'`;
@@ -38,10 +42,11 @@ export async function callActivity(
     const output = await keepRejections(instance, () => definition.run(context, input)); // C2
     if (definition.output !== null) await validateAsync(definition.output, output, `output of ${what}`);
     // Times and guids are bare text, whoever answers: so the turns write them, and so the reference reads them.
-    const result = isInlineCall(item.name) ? String(output) : encodePayload(output, `output of ${what}`);
+    const text = isInlineCall(item.name) ? String(output) : encodePayload(output, `output of ${what}`);
+    const result = checkPayload(text, `output of ${what}`, maxBytes);
     return { completion: { type: "ActivityCompleted", instance, executionId, id, result } };
   } catch (error) {
-    const details = activityFailed(messageOf(error));
+    const details = activityFailed(cutMessage(messageOf(error), maxBytes));
     return { completion: { type: "ActivityFailed", instance, executionId, id, details }, error };
   }
 }

@@ -54,11 +54,11 @@ export class ActivityRun {
 
   /** Resolves when the activity is over. Its outcome may then still be on its way: until `delivered`, which never rejects. */
   async run(definition: ActivityDefinition, client: Client): Promise<{ readonly delivered: Promise<void> }> {
-    const { clock, emit } = this.#services;
+    const { clock, emit, options } = this.#services;
     const startedAt = clock.now();
     emit({ type: "activity-started", ref: this.#ref });
     const context = new CallContext(this.#ref, this.item, { client, emit, cancellation: this.#cancellation });
-    const call = callActivity(definition, context, this.item);
+    const call = callActivity(definition, context, this.item, options.limits.maxPayloadBytes);
     const answer = await this.#unlessInterrupted(call);
     if (answer === null) {
       const end = await this.#windDown(call); // A1

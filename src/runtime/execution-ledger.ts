@@ -8,6 +8,7 @@ import { childInstance } from "../engine/action.js";
 import { isInlineCall } from "../engine/system-calls.js";
 import { type Event, type EventOf, isTerminal } from "../history/event.js";
 import type { ParentLink } from "../history/work-item.js";
+import { LimitUsage } from "./limit-usage.js";
 
 export interface OpenChild {
   readonly name: string;
@@ -23,6 +24,8 @@ interface OpenActivity {
 }
 
 export class ExecutionLedger {
+  /** How much of its limits the execution has used. */
+  readonly usage = new LimitUsage();
   readonly #instance: string;
   readonly #activities = new Map<number, OpenActivity>();
   readonly #timers = new Set<number>();
@@ -30,7 +33,6 @@ export class ExecutionLedger {
   #started: EventOf<"OrchestrationStarted"> | null = null;
   #terminal: Event | null = null;
   #lastEventId = 0;
-  #eventCount = 0;
   #turns = 0;
   #isAmongArrivals = false;
 
@@ -54,7 +56,7 @@ export class ExecutionLedger {
   }
 
   get eventCount(): number {
-    return this.#eventCount;
+    return this.usage.historyEvents;
   }
 
   /** Batches of arrivals, the first turn included. Turns that brought nothing but arrivals merge with the next. */
@@ -88,7 +90,7 @@ export class ExecutionLedger {
 
   add(event: Event): void {
     this.#countTurn(event);
-    this.#eventCount += 1;
+    this.usage.add(event);
     this.#lastEventId = Math.max(this.#lastEventId, event.eventId);
     if (isTerminal(event)) this.#terminal ??= event;
     if (event.type === "OrchestrationStarted") this.#start(event);

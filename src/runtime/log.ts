@@ -93,6 +93,8 @@ function levelOf(fact: Fact): LogLevel {
     case "unregistered-activity-scheduled":
     case "activity-unregistered":
     case "activity-poisoned":
+    case "limit-near":
+    case "nondeterministic-call":
     case "rejection-kept":
     case "loop-failed":
       return "warn";
@@ -173,8 +175,12 @@ function messageFor(fact: Fact): string {
       return "activity not registered here: left for others, or for a newer version. Register it with a runtime on this store.";
     case "activity-poisoned":
       return "activity poisoned: too many attempts";
+    case "limit-near":
+      return `half of limits.${fact.limit} is used: what exceeds it will fail`;
     case "trace":
       return fact.message;
+    case "nondeterministic-call":
+      return fact.error.message;
     case "rejection-kept":
       return "a promise of an orchestration was rejected before it was awaited; kept for the await";
     case "provider-call":
@@ -268,8 +274,12 @@ function fieldsOf(fact: Fact): LogFields {
       return { ...refFields(fact.ref), delay_ms: fact.delayMs };
     case "activity-poisoned":
       return { ...refFields(fact.ref), ...detailFields(fact.details) };
+    case "limit-near":
+      return { ...refFields(fact.ref), limit: fact.limit, value: fact.value, max: fact.max };
     case "trace":
       return refFields(fact.ref);
+    case "nondeterministic-call":
+      return { ...refFields(fact.ref), ...stackFields(fact.error) };
     case "rejection-kept":
       return { instance_id: fact.instanceId, error: fact.message };
     case "provider-call":

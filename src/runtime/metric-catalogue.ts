@@ -77,6 +77,9 @@ export class MetricCatalogue {
     "Executions failed for exceeding a limit.",
     ["resource"],
   );
+  readonly limitWarnings = new Counter("duroxide_limit_warnings_total", "Executions that have used half of a limit.", [
+    "limit",
+  ]);
   readonly activeOrchestrations = new Gauge(
     "duroxide_active_orchestrations",
     "Instances that have started and not ended: as the store last told, and as this process saw since.",

@@ -24,6 +24,8 @@ export interface MetricsSnapshot {
   readonly orchestrationContinueAsNew: number;
   /** Messages that nobody could receive. */
   readonly messagesDropped: number;
+  /** Executions that have used half of a limit, one for each limit. */
+  readonly limitWarnings: number;
   /** Counted when the child has ended. */
   readonly suborchestrationCalls: number;
   readonly activitySuccess: number;
@@ -91,6 +93,9 @@ export class Metrics {
       case "messages-dropped":
         this.#counts.messagesDropped += fact.count;
         return this.#families.messagesDropped.add([fact.why], fact.count);
+      case "limit-near":
+        this.#counts.limitWarnings += 1;
+        return this.#families.limitWarnings.add([fact.limit]);
       case "suborchestration-ended":
         return this.#suborchestrationEnded(fact);
       case "activity-ended":
@@ -114,6 +119,7 @@ export class Metrics {
       case "unregistered-activity-scheduled": // A hint: what comes of it is told by whoever fetches it.
       case "activity-detached":
       case "trace":
+      case "nondeterministic-call":
       case "rejection-kept":
       case "loop-failed":
       case "observer-failed":
@@ -307,6 +313,7 @@ function noCounts(): Counts {
     orchestrationPoison: 0,
     orchestrationContinueAsNew: 0,
     messagesDropped: 0,
+    limitWarnings: 0,
     suborchestrationCalls: 0,
     activitySuccess: 0,
     activityApplicationErrors: 0,

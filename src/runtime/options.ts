@@ -4,9 +4,27 @@ import { randomUUID } from "node:crypto";
 import { type Clock, systemClock } from "../clock.js";
 import { InvalidOptionsError } from "../errors.js";
 import { ENGINE_VERSION } from "../history/event.js";
-import { byteLength, DEFAULT_LIMITS, type Limits, MAX_NAME_BYTES, MAX_WORKER_TAGS } from "../history/limits.js";
+import {
+  byteLength,
+  DEFAULT_LIMITS,
+  isName,
+  LIMIT_CHECKS,
+  type Limits,
+  MAX_NAME_BYTES,
+  MAX_WORKER_TAGS,
+} from "../history/limits.js";
 import type { Observer } from "../observer.js";
-import { checkOptions, integerBetween, isClock, isFunction, isObject, isString, type OptionCheck } from "../options.js";
+import {
+  checkOptions,
+  integerBetween,
+  isArrayOf,
+  isBoolean,
+  isClock,
+  isFunction,
+  isObject,
+  isString,
+  type OptionCheck,
+} from "../options.js";
 import type { SemVer, SemVerRange, TagFilter } from "../provider/provider.js";
 import type { VersionPolicies } from "./registry.js";
 import { compareSemVer, formatSemVer, parseSemVer } from "./semver.js";
@@ -60,10 +78,20 @@ export interface RuntimeOptions {
   readonly tagFilter?: TagFilter;
   /** Memory for instances that wait between turns, so that they need no replay. 0: none. @default 64 MiB */
   readonly warmCacheBytes?: number;
-  /** How large things may be. Raise with care: other processes have limits too. @default `DEFAULT_LIMITS` */
+  /**
+   * How large things may be. A warning (`limit-near`) comes at half of each. Raise with care: other processes have limits
+   * too, and so have clients. @default `DEFAULT_LIMITS`
+   */
   readonly limits?: Partial<Limits>;
   /** By name of orchestration: which version a start that names none gets. @default "latest" for all */
   readonly versionPolicies?: VersionPolicies;
+  /**
+   * Stops orchestration code that calls what no history records: `Date.now()`, `new Date()`, `Math.random()`,
+   * `crypto.randomUUID()`, timers, `fetch` and the like throw a NondeterministicCallError that says what to use instead. An
+   * instance that has a history already is not stopped: the call is told to observers, as `nondeterministic-call`.
+   * @default true, but false where the environment says NODE_ENV=production when the runtime starts
+   */
+  readonly determinismGuard?: boolean;
   /** How long `shutdown` waits for activities in flight before it gives them back. @default 5_000 */
   readonly shutdownGraceMs?: number;
   /** Told everything that happens. @default none */
@@ -123,6 +151,10 @@ export const DEFAULT_RUNTIME_OPTIONS: ResolvedRuntimeOptions = Object.freeze({
   warmCacheBytes: 64 * MiB,
   limits: DEFAULT_LIMITS,
   versionPolicies: Object.freeze({}),
+  /** A mistake should cost a developer minutes, not an operator a night. Read when a runtime starts. */
+  get determinismGuard() {
+    return process.env.NODE_ENV !== "production";
+  },
   /** Most activities end within it, and it fits twice into the ten seconds that container runtimes give. */
   shutdownGraceMs: 5_000,
   observers: Object.freeze([]),
@@ -178,8 +210,9 @@ const CHECKS: Readonly<Record<keyof RuntimeOptions, OptionCheck>> = {
   workerNodeId: isNodeId,
   tagFilter: isTagFilter,
   warmCacheBytes: anyCount,
-  limits: nested("limits", Object.fromEntries(Object.keys(DEFAULT_LIMITS).map((name) => [name, anyCount]))),
+  limits: nested("limits", LIMIT_CHECKS),
   versionPolicies: isObject,
+  determinismGuard: isBoolean,
   shutdownGraceMs: milliseconds,
   observers: isArrayOfFunctions,
   clock: isClock,
@@ -221,14 +254,13 @@ function isTagList(tags: unknown): string | null {
   if (!Array.isArray(tags) || tags.length === 0 || tags.length > MAX_WORKER_TAGS) {
     return `must list 1 to ${MAX_WORKER_TAGS} tags`;
   }
-  const isTag = (tag: unknown): boolean => typeof tag === "string" && tag !== "" && byteLength(tag) <= MAX_NAME_BYTES;
-  return tags.every(isTag) ? null : `must list tags of 1 to ${MAX_NAME_BYTES} bytes`;
+  const isSized = (tag: unknown): boolean => typeof tag === "string" && tag !== "" && byteLength(tag) <= MAX_NAME_BYTES;
+  if (!isArrayOf(tags, isSized)) return `must list tags of 1 to ${MAX_NAME_BYTES} bytes`;
+  return isArrayOf(tags, isName) ? null : "must list tags that an activity can have: well-formed text without NUL";
 }
 
 function isArrayOfFunctions(value: unknown): string | null {
-  return Array.isArray(value) && value.every((element) => typeof element === "function")
-    ? null
-    : "must be an array of functions";
+  return isArrayOf(value, (element) => typeof element === "function") ? null : "must be an array of functions";
 }
 
 /** Of what is given, only what the defaults name; undefined counts as not given. */

@@ -16,6 +16,7 @@ import { MissingActivities } from "./missing-activities.js";
 import { OrchestrationTurn, type TurnDecision } from "./orchestration-turn.js";
 import type { RuntimeServices } from "./services.js";
 import { runSlot } from "./slot-loop.js";
+import { isStoreTrouble } from "./store-trouble.js";
 import { unregisteredDelayMs } from "./unregistered-backoff.js";
 import { WarmInstances } from "./warm-instances.js";
 
@@ -159,9 +160,9 @@ export class OrchestrationDispatcher {
     this.#services.emit({ type: "turn-abandoned", instanceId: item.instance, why, attempt, delayMs, message });
   }
 
-  /** D5: a store that is full or out of reach may be so for hours, and no instance is to blame. */
+  /** D5: a store that is full or out of reach, or a key that is missing, may be so for hours, and no instance is to blame. */
   #storeFailed(attempt: number, error: unknown): Abandon {
-    const isPassing = error instanceof ProviderError && error.retryable;
+    const isPassing = isStoreTrouble(error);
     if (isPassing) this.#storeFailures += 1;
     const failures = isPassing ? this.#storeFailures : attempt;
     const delayMs = unregisteredDelayMs(this.#services.options.unregisteredBackoff, failures);

@@ -7,11 +7,13 @@
 //   T3. Whatever fails an instance without its code having a say goes through the same commit as any other failure:
 //       what is in flight is cancelled, the parent is told, and a successor that never ran is an execution of its own.
 
+import { DeterminismGuard } from "../engine/determinism-guard.js";
 import { Execution } from "../engine/execution.js";
-import type { OrchestrationHandler, TraceLevel, TurnOutcome } from "../engine/turn.js";
+import type { ExecutionInit, OrchestrationHandler, TraceLevel, TurnOutcome } from "../engine/turn.js";
 import { unreachable } from "../errors.js";
 import { encodeEvent } from "../history/codec.js";
 import { type ErrorDetails, nondeterminism } from "../history/error-details.js";
+import { cutFailure } from "../history/failure-size.js";
 import type { OrchestratorItem, ParentLink } from "../history/work-item.js";
 import type { Fact, OrchestrationRef } from "../observer.js";
 import type { InstanceStatus, OrchestrationItem, SemVerRange, TurnCommit } from "../provider/provider.js";
@@ -28,7 +30,7 @@ import { answerSystemCalls, isSystemCall } from "./system-answers.js";
 import { emptyCommit, turnCommit } from "./turn-commit.js";
 import { dropped, recordTurn } from "./turn-facts.js";
 import { throughTurnGate } from "./turn-gate.js";
-import { findBreach } from "./turn-limits.js";
+import { findBreach, findHistoryBreach } from "./turn-limits.js";
 import { GivenBack, unregisteredDelayMs } from "./unregistered-backoff.js";
 import type { LiveExecution, WarmInstances } from "./warm-instances.js";
 
@@ -158,7 +160,8 @@ export class OrchestrationTurn {
     const execution = live?.execution ?? this.#execution(subject, ref, resolved!.handler);
     const { messages } = subject.batch;
     const outcome = await throughTurnGate(() => execution.turn({ nowMs: clock.now(), messages }));
-    const breach = findBreach(outcome, options.limits);
+    const { limits } = options;
+    const breach = findBreach(outcome, limits) ?? findHistoryBreach(outcome, subject.ledger.usage, limits);
     if (breach !== null) return this.#fail(subject, ref, breach);
     const committing = this.#commit(subject, ref, outcome, live !== null);
     const decision = committing instanceof Promise ? await committing : committing;
@@ -184,8 +187,10 @@ export class OrchestrationTurn {
   }
 
   #execution(subject: Subject, ref: OrchestrationRef, handler: OrchestrationHandler): Execution {
-    const { newId, emit } = this.#services;
+    const { newId, emit, options } = this.#services;
     const { item, start } = subject;
+    const guard: ExecutionInit["watch"] = (execution) =>
+      new DeterminismGuard(execution, ref, (error) => emit({ type: "nondeterministic-call", ref, error }));
     return new Execution({
       instance: item.instance,
       executionId: subject.executionId,
@@ -197,6 +202,7 @@ export class OrchestrationTurn {
       trace: (level: TraceLevel, message: string) =>
         emit({ type: "trace", source: "orchestration", level, message, ref }),
       onForeignAwait: (message) => void this.#wakeToFail(ref, subject.ledger, message),
+      ...(options.determinismGuard ? { watch: guard } : {}),
     });
   }
 
@@ -228,7 +234,7 @@ export class OrchestrationTurn {
     if (isAnswer || batch.collisions.length > 0 || outcome.activities.some(isSystemCall)) {
       return this.#commitWithAnswers(subject, ref, outcome, isWarm, isAnswer ? link : null);
     }
-    return commitOf(subject, ref, outcome, isWarm, { parent: null, alsoSend: [] });
+    return this.#commitOf(subject, ref, outcome, isWarm, { parent: null, alsoSend: [] });
   }
 
   async #commitWithAnswers(
@@ -245,7 +251,28 @@ export class OrchestrationTurn {
     const asker = { instance: item.instance, executionId };
     const { activities, answers } = await answerSystemCalls(this.#services, asker, outcome.activities);
     const alsoSend = [...collisions, ...answers];
-    return commitOf(subject, ref, { ...outcome, activities }, isWarm, { parent, alsoSend });
+    return this.#commitOf(subject, ref, { ...outcome, activities }, isWarm, { parent, alsoSend });
+  }
+
+  #commitOf(
+    subject: Subject,
+    ref: OrchestrationRef,
+    outcome: TurnOutcome,
+    isWarm: boolean,
+    { parent, alsoSend }: { readonly parent: ParentRoute | null; readonly alsoSend: readonly OrchestratorItem[] },
+  ): Commit {
+    const { item, batch, executionId, name } = subject;
+    const identity = { instance: item.instance, executionId, name, version: ref.orchestrationVersion, parent };
+    return {
+      kind: "commit",
+      commit: turnCommit(identity, outcome, alsoSend),
+      facts: [
+        ...dropped(item.instance, "duplicate-start", batch.ignoredStarts),
+        ...recordTurn(ref, subject.ledger, outcome, this.#services.options.limits),
+      ],
+      turn: { ref, isWarm, initiatedBy: subject.start?.initiatedBy ?? null },
+      live: null,
+    };
   }
 
   /** T3 */
@@ -269,7 +296,7 @@ export class OrchestrationTurn {
     const details =
       obstacle?.why === "incompatible-version"
         ? nondeterminism(obstacle.message)
-        : poisonDetails(item, executionId, attempts, obstacle?.message ?? null);
+        : this.#cut(poisonDetails(item, executionId, attempts, obstacle?.message ?? null));
     return withPoisonFact(await this.#fail(subject, ref, details), item.instance, details);
   }
 
@@ -288,36 +315,20 @@ export class OrchestrationTurn {
     const attempts = { attemptCount: attempt, maxAttempts: options.maxAttempts };
     if (batch.kind === "start" && batch.start.initiatedBy === "continueAsNew") {
       const successor = newExecution(item, attempt, batch); // T3
-      const details = corruptHistoryDetails(item, successor.executionId, attempts);
+      const details = this.#cut(corruptHistoryDetails(item, successor.executionId, attempts));
       const ref = refOf(successor, successor.version ?? UNKNOWN_VERSION);
       return withPoisonFact(await this.#fail(successor, ref, details), item.instance, details);
     }
-    const details = corruptHistoryDetails(item, item.executionId, attempts);
+    const details = this.#cut(corruptHistoryDetails(item, item.executionId, attempts));
     const commit = corruptHistoryCommit(item, details, clock.now());
     const facts = [unreadableEnded(item, details)];
     return withPoisonFact({ kind: "commit", commit, facts, turn: null, live: null }, item.instance, details);
   }
-}
 
-function commitOf(
-  subject: Subject,
-  ref: OrchestrationRef,
-  outcome: TurnOutcome,
-  isWarm: boolean,
-  { parent, alsoSend }: { readonly parent: ParentRoute | null; readonly alsoSend: readonly OrchestratorItem[] },
-): Commit {
-  const { item, batch, executionId, name } = subject;
-  const identity = { instance: item.instance, executionId, name, version: ref.orchestrationVersion, parent };
-  return {
-    kind: "commit",
-    commit: turnCommit(identity, outcome, alsoSend),
-    facts: [
-      ...dropped(item.instance, "duplicate-start", batch.ignoredStarts),
-      ...recordTurn(ref, subject.ledger, outcome),
-    ],
-    turn: { ref, isWarm, initiatedBy: subject.start?.initiatedBy ?? null },
-    live: null,
-  };
+  /** Poison tells of all the messages that were tried. */
+  #cut(details: ErrorDetails): ErrorDetails {
+    return cutFailure(details, this.#services.options.limits.maxPayloadBytes);
+  }
 }
 
 /** Whether the store knows of the end of this execution. One that it has not heard of yet is just beginning. */

@@ -8,7 +8,7 @@ import { SYSTEM_CALL_PREFIX } from "../engine/system-calls.js";
 import type { OrchestrationHandler } from "../engine/turn.js";
 import { messageOf, RegistrationError } from "../errors.js";
 import { decodePayload, encodePayload } from "../history/payload.js";
-import { checkOptions, isObject, type OptionCheck } from "../options.js";
+import { checkOptions, isObject, type OptionCheck, shown } from "../options.js";
 import type { SemVer } from "../provider/provider.js";
 import { validateSync } from "../schema.js";
 import { compareSemVer, formatSemVer, parseSemVer } from "./semver.js";
@@ -84,12 +84,13 @@ export class Registry {
   /**
    * All of this one and all of the other, as a new registry. Where both have a policy for a name, the other's counts.
    *
-   * @throws DUROXIDE_REGISTRATION as `Registry.of`
+   * @throws DUROXIDE_REGISTRATION, DUROXIDE_INVALID_OPTIONS as `Registry.of`
    * @example
    * const registry = Registry.of({ activities: [charge] }).merge({ orchestrations: [checkout] });
    */
   merge(other: Registry | RegistryContents): Registry {
-    const added = other instanceof Registry ? other.#contents : completed(other);
+    if (!(other instanceof Registry)) checkOptions("Registry.merge", other, CONTENTS_CHECKS);
+    const added = other instanceof Registry ? other.#contents : completed(other ?? {});
     return new Registry(
       {
         orchestrations: [...this.#contents.orchestrations, ...added.orchestrations],
@@ -165,7 +166,7 @@ function collectVersions(
 ): Map<string, RegisteredVersion[]> {
   const byName = new Map<string, RegisteredVersion[]>();
   for (const [place, definition] of definitions.entries()) {
-    if (definition?.kind !== "orchestration") {
+    if (!isDefinition("orchestration", definition)) {
       problems.push(strangerProblem("orchestration", `orchestrations[${place}]`, definition));
       continue;
     }
@@ -197,7 +198,7 @@ function collectActivities(
 ): Map<string, ActivityDefinition> {
   const byName = new Map(systemActivities.map((definition) => [definition.name, definition]));
   for (const [place, definition] of definitions.entries()) {
-    if (definition?.kind !== "activity") {
+    if (!isDefinition("activity", definition)) {
       problems.push(strangerProblem("activity", `activities[${place}]`, definition));
       continue;
     }
@@ -213,9 +214,15 @@ function collectActivities(
   return byName;
 }
 
+/** Whether it has what `orchestration` and `activity` give to theirs. Somebody may have put it together by hand. */
+function isDefinition(kind: "orchestration" | "activity", given: unknown): boolean {
+  const { kind: actual, name, run } = (given ?? {}) as Partial<ActivityDefinition>;
+  return (actual as string) === kind && typeof name === "string" && typeof run === "function";
+}
+
 function strangerProblem(kind: "orchestration" | "activity", place: string, stranger: unknown): string {
   const { kind: actual, name } = (stranger ?? {}) as { readonly kind?: unknown; readonly name?: unknown };
-  const what = typeof actual === "string" ? `the ${actual} '${name}'` : messageOf(stranger);
+  const what = typeof actual === "string" ? `the ${actual} '${messageOf(name)}'` : messageOf(stranger);
   return `${place} is ${what}: list what ${kind}(…) returns`;
 }
 
@@ -242,7 +249,9 @@ function checkPolicies(
   for (const [name, policy] of Object.entries(policies)) {
     const registered = versions.get(name) ?? [];
     if (registered.length === 0) problems.push(`version policy for '${name}': no such orchestration is registered`);
-    else if (policy !== "latest" && findVersion(registered, policy) === undefined) {
+    else if (typeof policy !== "string") {
+      problems.push(`version policy for '${name}': "latest" or a version is expected, not ${shown(policy)}`);
+    } else if (policy !== "latest" && findVersion(registered, policy) === undefined) {
       problems.push(`version policy for '${name}': version ${policy} is not registered`);
     }
   }

@@ -9,10 +9,11 @@ import { Client } from "../client/client.js";
 import { sleep } from "../clock.js";
 import type { ActivityDefinition, OrchestrationDefinition } from "../define.js";
 import { guardRejections } from "../engine/rejection-guard.js";
-import { InvalidInputError, InvalidOptionsError, MisuseError, ProviderError } from "../errors.js";
+import { watchCalls } from "../engine/watched-calls.js";
+import { InvalidInputError, InvalidOptionsError, MisuseError, messageOf, ProviderError } from "../errors.js";
 import { ENGINE_VERSION } from "../history/event.js";
 import { type Observer, ObserverStream } from "../observer.js";
-import { checkOptions, integerBetween, type OptionCheck } from "../options.js";
+import { checkOptions, integerBetween, type OptionCheck, shown } from "../options.js";
 import { isProvider } from "../provider/is-provider.js";
 import { instrument } from "../provider/kit/instrumented-provider.js";
 import type { Provider } from "../provider/provider.js";
@@ -60,7 +61,8 @@ export class Runtime implements AsyncDisposable {
   readonly #observers: ObserverStream;
   readonly #orchestrations: OrchestrationDispatcher;
   readonly #workers: WorkerDispatcher;
-  readonly #releaseGuard: () => void;
+  /** Each takes back what the runtime did to its process. */
+  readonly #releases: readonly (() => void)[];
   #shutdown: Promise<ShutdownOutcome> | null = null;
 
   private constructor(provider: Provider, registry: Registry, options: ResolvedRuntimeOptions) {
@@ -69,8 +71,8 @@ export class Runtime implements AsyncDisposable {
         "new Runtime: it must be started. Use await Runtime.start({ provider, orchestrations, … }).",
       );
     }
-    const { clock, newId } = options;
-    this.id = newId().slice(0, RUNTIME_ID_LENGTH);
+    const { clock, newId, limits } = options;
+    this.id = firstId(newId).slice(0, RUNTIME_ID_LENGTH);
     this.registry = registry;
     this.metrics = new Metrics();
     this.#observers = new ObserverStream([this.metrics.observer, ...options.observers]);
@@ -85,13 +87,16 @@ export class Runtime implements AsyncDisposable {
       registry: registry.withSystemActivities(systemActivities({ provider: instrumented, clock, newId })),
       emit,
     };
-    this.#workers = new WorkerDispatcher(this.#services, { client: new Client(instrumented, { clock, newId }) });
+    this.#workers = new WorkerDispatcher(this.#services, {
+      client: new Client(instrumented, { clock, newId, limits }),
+    });
     this.#orchestrations = new OrchestrationDispatcher(this.#services, {
       onActivitiesCancelled: (ids) => this.#workers.cancelLocal(ids),
     });
-    this.#releaseGuard = guardRejections((instanceId, message) =>
-      emit({ type: "rejection-kept", instanceId, message }),
-    );
+    this.#releases = [
+      guardRejections((instanceId, message) => emit({ type: "rejection-kept", instanceId, message })),
+      ...(options.determinismGuard ? [watchCalls()] : []),
+    ];
   }
 
   /**
@@ -188,7 +193,7 @@ export class Runtime implements AsyncDisposable {
     const isDrained = await this.#endsWithin(graceMs, this.#drained());
     if (!isDrained) await this.#endsWithin(FORCED_TIMEOUT_MS, this.#force()); // R2
     const outcome = isDrained ? "drained" : "forced";
-    this.#releaseGuard();
+    for (const release of this.#releases) release();
     this.#services.emit({ type: "runtime-stopped", runtimeId: this.id, outcome });
     return outcome;
   }
@@ -211,6 +216,18 @@ export class Runtime implements AsyncDisposable {
       waiting.abort();
     }
   }
+}
+
+/** Whether `newId` makes ids shows only when it is asked for one. @throws InvalidOptionsError */
+function firstId(newId: () => unknown): string {
+  let id: unknown;
+  try {
+    id = newId();
+  } catch (cause) {
+    throw new InvalidOptionsError(`Runtime.start: option 'newId' throws: ${messageOf(cause)}`, { cause });
+  }
+  if (typeof id === "string" && id !== "") return id;
+  throw new InvalidOptionsError(`Runtime.start: option 'newId' must make a text that is not empty, not ${shown(id)}.`);
 }
 
 /** A store that refuses to work, because it is closed, would be asked again and again, and nobody would know. */

@@ -3,18 +3,28 @@
 
 import type { DroppedMessage, TurnOutcome, TurnResult } from "../engine/turn.js";
 import type { Event } from "../history/event.js";
+import type { Limits } from "../history/limits.js";
 import type { OrchestratorItem } from "../history/work-item.js";
 import type { Fact, OrchestrationEnding, OrchestrationRef } from "../observer.js";
 import type { ExecutionLedger } from "./execution-ledger.js";
+import { nearLimits } from "./limit-usage.js";
 
 /** Enters the turn's events into the ledger, and tells what they mean for observers. */
-export function recordTurn(ref: OrchestrationRef, ledger: ExecutionLedger, outcome: TurnOutcome): Fact[] {
+export function recordTurn(
+  ref: OrchestrationRef,
+  ledger: ExecutionLedger,
+  outcome: TurnOutcome,
+  limits: Limits,
+): Fact[] {
   const facts: Fact[] = [];
+  const before = ledger.usage.snapshot();
   for (const event of outcome.events) {
     const ended = childEnded(ref, ledger, event);
     if (ended !== null) facts.push(ended);
     ledger.add(event);
   }
+  ledger.usage.addTurn(outcome);
+  facts.push(...nearLimits(ref, before, ledger.usage.snapshot(), limits));
   facts.push(...messagesDropped(ref.instanceId, outcome.droppedMessages));
   const ending = endingOf(outcome.result);
   if (ending !== null) facts.push(orchestrationEnded(ref, ledger, ending, outcome.result));

@@ -5,15 +5,20 @@ import {
   byteLength,
   checkInstanceId,
   checkName,
+  checkPayload,
   checkRootInstanceId,
   checkTag,
   DEFAULT_LIMITS,
+  mostBytes,
 } from "../../src/history/limits.js";
 import { anyText } from "./arbitrary-history.js";
 
 describe("the default limits", () => {
   test("cannot be changed by accident", () => {
     expect(DEFAULT_LIMITS).toStrictEqual({
+      maxPayloadBytes: 3_145_728,
+      maxHistoryEvents: 100_000,
+      maxHistoryBytes: 67_108_864,
       maxCarryForwardEvents: 10_000,
       maxCustomStatusBytes: 262_144,
       maxKvKeys: 150,
@@ -26,6 +31,29 @@ describe("the default limits", () => {
     expect(byteLength("")).toBe(0);
     expect(byteLength("abc")).toBe(3);
     expect(byteLength("ü€😀")).toBe(2 + 3 + 4);
+  });
+});
+
+describe("a payload", () => {
+  test.each([
+    ["one byte each", "x", 1],
+    ["two", "ü", 2],
+    ["three", "€", 3],
+    ["four", "😀", 4],
+  ])("is measured in bytes, whatever its characters take: %s", (_, character, bytes) => {
+    for (const count of [1, 30, 1_000]) {
+      const text = character.repeat(count);
+      expect(checkPayload(text, "input", count * bytes)).toBe(text);
+      expect(() => checkPayload(text, "input of 'A'", count * bytes - 1)).toThrow(
+        new InvalidInputError(
+          `input of 'A' (${count * bytes} bytes) exceeds limit (${count * bytes - 1} bytes). Keep it elsewhere and pass where it is, or raise limits.maxPayloadBytes.`,
+        ),
+      );
+    }
+  });
+
+  test("is never larger than it may be at most", () => {
+    fc.assert(fc.property(anyText, (text) => byteLength(text) <= mostBytes(text)));
   });
 });
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { ProviderError } from "../../src/errors.js";
+import { NondeterministicCallError, ProviderError } from "../../src/errors.js";
 import { activityFailed, cancelled, nondeterminism } from "../../src/history/error-details.js";
 import type { ActivityRef, Fact, OrchestrationRef } from "../../src/observer.js";
 import { formatLogLine, type LogLevel, type LogOptions, type LogRecord, logTo } from "../../src/runtime/log.js";
@@ -124,6 +124,17 @@ describe("a record", () => {
     expect(record?.message).toContain("Register it with a runtime on this store.");
   });
 
+  test("of a limit that is near says which, and how near", () => {
+    const near: Fact = { type: "limit-near", ref: checkout, limit: "maxHistoryEvents", value: 50_000, max: 100_000 };
+    expect(logged(near)).toMatchObject([
+      {
+        level: "warn",
+        message: "half of limits.maxHistoryEvents is used: what exceeds it will fail",
+        fields: { instance_id: "order-1", limit: "maxHistoryEvents", value: 50_000, max: 100_000 },
+      },
+    ]);
+  });
+
   test("carries the time where there is a clock", () => {
     const clock = new VirtualClock(1_700_000_000_000);
     expect(logged(completed, { level: "debug", clock })[0]?.timeMs).toBe(1_700_000_000_000);
@@ -140,6 +151,7 @@ describe("the level", () => {
     engineVersion: "2",
     replayVersions: { min: "0", max: "2" },
   };
+  const calledDateNow = new NondeterministicCallError("Date.now()", "Checkout", "order-1", "use ctx.utcNow.");
   const levels: readonly (readonly [LogLevel, Fact])[] = [
     ["info", runtimeStarted],
     ["info", { type: "runtime-stopped", runtimeId: "r", outcome: "drained" }],
@@ -166,6 +178,8 @@ describe("the level", () => {
     ["warn", { type: "activity-unregistered", ref: charge, delayMs: 1 }],
     ["warn", { type: "unregistered-activity-scheduled", ref: checkout, activityName: "Charge" }],
     ["warn", { type: "activity-poisoned", ref: charge, details: poison }],
+    ["warn", { type: "limit-near", ref: checkout, limit: "maxKvKeys", value: 75, max: 150 }],
+    ["warn", { type: "nondeterministic-call", ref: checkout, error: calledDateNow }],
     ["warn", { type: "rejection-kept", instanceId: "i", message: "m" }],
     ["warn", { type: "loop-failed", loop: "l", error: new Error("e"), retryInMs: 1 }],
     ["debug", { type: "queue-depths", orchestratorQueue: 1, workerQueue: 2 }],

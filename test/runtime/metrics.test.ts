@@ -423,6 +423,18 @@ describe("the number of series", () => {
   });
 });
 
+describe("warnings of limits", () => {
+  test("are counted by limit", () => {
+    const near = { type: "limit-near", ref: checkout, value: 5, max: 10 } as const;
+    const metrics = metricsOf({ ...near, limit: "maxKvKeys" }, { ...near, limit: "maxHistoryEvents" });
+    expect(metrics.snapshot()).toEqual({ ...new Metrics().snapshot(), limitWarnings: 2 });
+    expect(linesOf(metrics, "duroxide_limit_warnings_total")).toEqual([
+      'duroxide_limit_warnings_total{limit="maxKvKeys"} 1',
+      'duroxide_limit_warnings_total{limit="maxHistoryEvents"} 1',
+    ]);
+  });
+});
+
 describe("other facts", () => {
   test("are ignored", () => {
     const metrics = metricsOf(

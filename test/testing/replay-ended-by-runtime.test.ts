@@ -1,7 +1,7 @@
 // Histories that the runtime ended, not the code: what code had decided until then must fit.
 
 import { describe, expect, test } from "vitest";
-import { type ErrorDetails, nondeterminism } from "../../src/history/error-details.js";
+import { type ErrorDetails, limitExceeded, nondeterminism } from "../../src/history/error-details.js";
 import { activityFailed, type Code, cancel, completed, eventOf, historyOf, queued, started } from "../engine/drive.js";
 import { recorded, replayed } from "./recorded.js";
 
@@ -116,6 +116,28 @@ describe("an execution that the runtime ended", () => {
       const history = [...before, eventOf(3, givenUp, 2), eventOf(4, failedWith(broken))];
 
       expect(await replayed(history, talkative)).toMatchObject({ status: "failed", details: broken });
+      await expect(replayed(history, async (ctx) => ctx.scheduleActivity("B"))).rejects.toThrow("event 2");
+    });
+
+    test.each<[what: string, details: ErrorDetails]>([
+      [
+        "of a payload",
+        { ...broken, message: "Input of activity 'B' (20 bytes) exceeds limit (10 bytes). Keep it elsewhere" },
+      ],
+      [
+        "of a payload at its end",
+        { ...broken, message: "Output of the orchestration (20 bytes) exceeds limit (10 bytes)." },
+      ],
+      [
+        "of a failure, which was cut",
+        { ...broken, message: `${"x".repeat(20)}… (cut: 99999 bytes exceeds limit (16384 bytes))` },
+      ],
+      ["of its history", limitExceeded("maxHistoryEvents", "History size (101 events) exceeds limit (100 events).")],
+    ])("%s, when limits were other ones: what it had decided before must fit", async (_what, details) => {
+      const before = await recorded(steps);
+      const history = [...before, eventOf(3, givenUp, 2), eventOf(4, failedWith(details))];
+
+      expect(await replayed(history, steps)).toMatchObject({ status: "failed", details });
       await expect(replayed(history, async (ctx) => ctx.scheduleActivity("B"))).rejects.toThrow("event 2");
     });
 
