@@ -90,6 +90,8 @@ interface Obstacle {
 
 /** Before another, perhaps newer, process may look at what this one cannot read. */
 const UNREADABLE_DELAY_MS = 1_000;
+/** The clocks of two processes differ a little: what one of them has queued, the other one sees a moment later. */
+const CLOCKS_DIFFER_MS = 50;
 /** Recorded where an execution was pinned to no version: the registry decides. */
 const NO_VERSION = "0.0.0";
 const UNKNOWN_VERSION = "unknown";
@@ -133,7 +135,8 @@ export class OrchestrationTurn {
   }
 
   #awaitContinuation(attempt: number): TurnDecision {
-    const delayMs = unregisteredDelayMs(this.#services.options.unregisteredBackoff, attempt);
+    const { unregisteredBackoff } = this.#services.options;
+    const delayMs = attempt === 1 ? CLOCKS_DIFFER_MS : unregisteredDelayMs(unregisteredBackoff, attempt - 1);
     const message = "The next execution has not started yet.";
     return { kind: "abandon", why: "awaiting-continuation", message, delayMs, countsAttempt: true };
   }
