@@ -143,7 +143,9 @@ class Generator {
     const inner = { ...place, scope: null };
     const one = (): Program => (random() < 0.7 ? [{ op: "leaf", leaf: this.#plainLeaf(inner) }] : this.#losable(inner));
     const branches = this.#times(2, 3, one);
-    if (how === "Promise.race" || !place.isNamed || random() < 0.5) return { op: "race", how, branches };
+    // Whoever runs beside others would share the mailbox with them.
+    const mayRead = how === "ctx.race" && place.isNamed && place.scope === "";
+    if (!mayRead || random() < 0.4) return { op: "race", how, branches };
     const reading: Program = [{ op: "leaf", leaf: this.#dequeue() }];
     return { op: "race", how, branches: random() < 0.5 ? [reading, ...branches] : [...branches, reading] };
   }
