@@ -8,6 +8,15 @@ const IN_PROCESS = ["behaviours", "client", "engine", "history", "provider", "ru
   (folder) => `test/${folder}/**/*.test.ts`,
 );
 
+/** What they find, they find on one version of Node. */
+const HARNESSES = [
+  "test/fuzz/**/*.test.ts",
+  "test/power-cut/**/*.test.ts",
+  "test/simulation/planted/*.test.ts",
+  "test/system/kills.test.ts",
+  "test/system/soak.test.ts",
+];
+
 export default defineConfig({
   plugins: [mutantLoader()],
   resolve: { alias: entryPointsAsSources() },
@@ -22,8 +31,14 @@ export default defineConfig({
       // Programs, files, processes, whole packages: each file of tests has a process to itself.
       {
         extends: true,
-        test: { name: "apart", include: ["test/**/*.test.ts", "examples/testing/*.test.ts"], exclude: IN_PROCESS },
+        test: {
+          name: "apart",
+          include: ["test/**/*.test.ts", "examples/testing/*.test.ts"],
+          exclude: [...IN_PROCESS, ...HARNESSES],
+        },
       },
+      // Those that try to break something, and must be able to.
+      { extends: true, test: { name: "harnesses", include: HARNESSES } },
     ],
     // Vitest leaves one core alone; with two cores that is half of them.
     maxWorkers: "100%",
