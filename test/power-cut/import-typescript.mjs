@@ -1,0 +1,8 @@
+// Loads a module in TypeScript. Vite compiles it: no Node that we support runs all of TypeScript by itself.
+
+import { runnerImport } from "vite";
+
+export async function importTypeScript(file) {
+  const { module } = await runnerImport(file, { configFile: false, logLevel: "error", oxc: { target: "es2022" } });
+  return module;
+}
