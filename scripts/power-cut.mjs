@@ -3,6 +3,6 @@
 // `--images`: of each cut, with different fates for what was not synced. `--json`: for programs. Needs strace, which is Linux.
 
 import { fileURLToPath } from "node:url";
-import { importTypeScript } from "../test/power-cut/import-typescript.mjs";
+import { importTypeScript } from "./import-typescript.mjs";
 
 await importTypeScript(fileURLToPath(new URL("../test/power-cut/power-cut-program.ts", import.meta.url)));

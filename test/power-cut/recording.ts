@@ -24,7 +24,7 @@ export async function recordWorkload(durability: SqliteDurability, instances: nu
     const file = join(folder, DATABASE);
     const operations: Operation[] = [];
     for (const life of ["first", "second"]) {
-      const program = [path("./run-typescript.mjs"), path("./workload-program.ts")];
+      const program = [path("../../scripts/run-typescript.mjs"), path("./workload-program.ts")];
       const command = [process.execPath, ...program, file, marks, durability, String(instances), life];
       await record(command, { folder, marks }, operations);
     }

@@ -1,6 +1,6 @@
 // The program that is recorded: a store with a runtime and a client, that writes down every acknowledgement.
 //
-//   node run-typescript.mjs workload-program.ts FILE MARKS DURABILITY INSTANCES first|second
+//   node scripts/run-typescript.mjs test/power-cut/workload-program.ts FILE MARKS DURABILITY INSTANCES first|second
 //
 // It runs twice. The first process ends as a deployment does, in the midst of its work; the second takes over, comes to the
 // end, and is killed. An application with a table of its own lives in the same file: what it writes fills the log, so that

@@ -1,4 +1,4 @@
-// Loads a module in TypeScript. Vite compiles it: no Node that we support runs all of TypeScript by itself.
+// Loads a module in TypeScript. Vite compiles it: no Node that we support runs all of TypeScript by itself, and Node 20 not even `await using`.
 
 import { runnerImport } from "vite";
 
