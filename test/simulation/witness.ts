@@ -96,7 +96,7 @@ export class Books {
     const instance = lock.key;
     this.#turnLocks.delete(instance);
     this.#append(instance, turn);
-    this.#checkOrder(instance, lock.batch, turn.events);
+    this.#checkOrder(instance, lock.batch, turn);
     for (const item of turn.workerItems) this.#dispatch(item);
     for (const item of turn.orchestratorItems) this.queued(item, now);
     for (const id of turn.cancelledActivities) this.#end(keyOf(id)); // B3
@@ -184,8 +184,8 @@ export class Books {
   }
 
   /** B4: by its kind and what it answers, each message that was recorded is found in the batch, in order. */
-  #checkOrder(instance: string, batch: readonly OrchestratorItem[], events: readonly Event[]): void {
-    const expected = batch.map(arrivalOf);
+  #checkOrder(instance: string, batch: readonly OrchestratorItem[], { events, executionId }: TurnCommit): void {
+    const expected = batch.map((item) => arrivalOf(item, executionId));
     const [started] = events;
     const carried = started?.type === "OrchestrationStarted" ? (started.carryForwardEvents?.length ?? 0) : 0;
     const arrivals = events.map(arrivalIn).filter((arrival) => arrival !== null);
@@ -320,15 +320,16 @@ function isPartOf(key: string, root: string): boolean {
   return key === root || [".", "/", "::"].some((separator) => key.startsWith(`${root}${separator}`));
 }
 
-function arrivalOf(item: OrchestratorItem): string | null {
+/** What is recorded of it in that execution. Null: nothing, because it answers another one. */
+function arrivalOf(item: OrchestratorItem, executionId: number): string | null {
   switch (item.type) {
     case "ActivityCompleted":
     case "ActivityFailed":
     case "TimerFired":
-      return `answer to ${item.id}`;
+      return item.executionId === executionId ? `answer to ${item.id}` : null;
     case "SubOrchCompleted":
     case "SubOrchFailed":
-      return `answer to ${item.parentId}`;
+      return item.parentExecutionId === executionId ? `answer to ${item.parentId}` : null;
     case "ExternalRaised":
       return `event ${item.name} ${item.data}`;
     case "QueueMessage":
