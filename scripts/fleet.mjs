@@ -4,7 +4,9 @@
 // `--kill-every-ms` and `--cut-every-ms`: 0 is never. `--in-flight`: how many orchestrations at once. `--json`: for programs.
 
 import { parseArgs } from "node:util";
-import { runFleet, WORKER_OPTIONS } from "../test/system/fleet/run-fleet.mjs";
+import { runFleet } from "../test/system/fleet/run-fleet.mjs";
+import { WORKER_OPTIONS } from "../test/system/fleet/worker-options.mjs";
+import { numberOf } from "./number-of.mjs";
 import { postgresAvailable } from "./postgres-server.mjs";
 
 const NUMBERS = {
@@ -58,13 +60,6 @@ function restartsOf(modes, outageMs) {
   const unknown = modes.find((mode) => !MODES.includes(mode));
   if (unknown !== undefined) throw new Error(`--restarts: there is no mode '${unknown}'`);
   return modes.map((mode, index) => ({ mode, after: (index + 1) / (modes.length + 1), outageMs }));
-}
-
-function numberOf(name, text) {
-  const number = Number(text);
-  if (!Number.isSafeInteger(number) || number < 0)
-    throw new Error(`--${name} must be a number from 0 up, not '${text}'`);
-  return number;
 }
 
 function format({ problems, ...report }) {

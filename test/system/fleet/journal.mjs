@@ -1,10 +1,8 @@
-// fleet/journal.mjs — what the workers saw, in one file that all of them append to: it outlives whoever is killed.
-//
-//   J1. A line is written before the worker does anything else, by one call: kill -9 loses none, and tears none.
+// fleet/journal.mjs — what the workers saw, in one file that all of them append to.
 
-import { openSync, readFileSync, writeSync } from "node:fs";
+import { appendTo, linesOf } from "./appending.mjs";
 
-/** Facts that this load never leads to, whatever dies: each is a fault of ours. */
+/** Facts to which a load does not lead, whatever dies, unless it says so: each is a fault of ours. */
 const FAULTS = new Set([
   "orchestration-poisoned",
   "activity-poisoned",
@@ -15,25 +13,41 @@ const FAULTS = new Set([
   "observer-failed",
   "messages-dropped",
 ]);
-/** Turns are given back when the store does not answer, or with the end of a worker. */
-const TROUBLED = ["store-failed", "shutdown"];
+/**
+ * Turns are given back when the store does not answer, with the end of a worker, and where a message is due by the clock of
+ * whoever fetches it, but the start of the next execution, which another process has just committed, is not yet.
+ */
+const TROUBLED = ["store-failed", "shutdown", "awaiting-continuation"];
 /** What a store in trouble may say. */
 const PASSING = ["transient", "lock-lost"];
 
-/** For a worker: an observer that writes to the file. */
-export function journalTo(file) {
-  const descriptor = openSync(file, "a");
-  const write = (line) => void writeSync(descriptor, `${JSON.stringify({ at: Date.now(), ...line })}\n`); // J1
+/** For a worker: an observer that writes to the file. `usualFacts`: those to which its load leads. */
+export function journalTo(file, usualFacts = []) {
+  const write = appendTo(file);
   return (fact) => {
-    const line = lineOf(fact);
+    const line = usualFacts.includes(fact.type) ? null : lineOf(fact);
     if (line !== null) write(line);
   };
 }
 
 /** For the driver: everything that was written, in the order of time. */
 export function readJournal(file) {
-  const lines = readFileSync(file, "utf8").split("\n").slice(0, -1);
-  return lines.map((line) => JSON.parse(line)).sort((one, other) => one.at - other.at);
+  return linesOf(file).sort((one, other) => one.at - other.at);
+}
+
+/** By operation and kind, how many calls failed in passing. */
+export function failedCallsIn(journal) {
+  const counts = {};
+  for (const { operation, kind } of journal.filter(({ line }) => line === "failed-call")) {
+    const key = `${operation} ${kind}`;
+    counts[key] = (counts[key] ?? 0) + 1;
+  }
+  return counts;
+}
+
+/** What no worker should have seen, as sentences. */
+export function faultsIn(journal) {
+  return journal.filter(({ line }) => line === "fault").map(({ type, message }) => `${type}: ${message}`);
 }
 
 function lineOf(fact) {

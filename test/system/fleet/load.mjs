@@ -6,7 +6,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { activity, orchestration } from "duroxide-ts";
 
-export const TAGS = ["red", "blue"];
+export const tags = ["red", "blue"];
 
 const CHAIN_STEPS = 5;
 const FAN_OUT = 5;
@@ -65,7 +65,7 @@ const inSession = orchestration("InSession", (ctx, { n, sessionId }) =>
 );
 
 const tagged = orchestration("Tagged", (ctx, n) =>
-  inSequence(TAGGED_STEPS, (step) => ctx.scheduleActivity(work, { n, step }, { tag: TAGS[step % TAGS.length] })),
+  inSequence(TAGGED_STEPS, (step) => ctx.scheduleActivity(work, { n, step }, { tag: tags[step % tags.length] })),
 );
 
 const withTimers = orchestration("WithTimers", (ctx, n) =>

@@ -2,9 +2,9 @@
 //
 //   O1. Every history of every execution is valid, and everything that was asked for has exactly one answer.
 //   O2. There are exactly the instances and executions that the load leads to, and only the failures that it asks for.
-//   O3. Nothing is left: no message, no activity, no row of the schedule; sessions end by their time, and can be removed.
+//
+// What must hold of the tables stands in tables.mjs.
 
-import { setTimeout as pause } from "node:timers/promises";
 import { historyProblems } from "duroxide-ts/testing";
 import pg from "pg";
 import { orchestrationAt } from "./load.mjs";
@@ -60,44 +60,13 @@ function countOf(events, types) {
   return events.filter(({ type }) => types.includes(type)).length;
 }
 
-async function inParallel(items, work) {
+/** Does the work for each, some at a time. */
+export async function inParallel(items, work) {
   const left = [...items];
   const reader = async () => {
     for (let item = left.pop(); item !== undefined; item = left.pop()) await work(item);
   };
   await Promise.all(Array.from({ length: READERS }, reader));
-}
-
-/** O3. When nobody works any more. */
-export async function checkTables(provider, url, sessionLockTimeoutMs) {
-  const problems = [];
-  const { orchestratorQueue, workerQueue } = await provider.admin.getQueueDepths();
-  if (orchestratorQueue !== 0 || workerQueue !== 0) problems.push(`queues: ${orchestratorQueue}, ${workerQueue}`);
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  try {
-    for (const table of ["schedule", "messages", "activities", "kv_delta"]) {
-      const { rows } = await client.query(`SELECT * FROM duroxide.${table} LIMIT 5`);
-      for (const row of rows) problems.push(`left in ${table}: ${JSON.stringify(row)}`);
-    }
-    problems.push(...(await checkSessions(provider, client, sessionLockTimeoutMs)));
-  } finally {
-    await client.end();
-  }
-  return problems;
-}
-
-async function checkSessions(provider, client, lockTimeoutMs) {
-  const { rows: kept } = await client.query("SELECT * FROM duroxide.sessions WHERE locked_until > $1", [
-    Date.now() + lockTimeoutMs,
-  ]);
-  await pause(lockTimeoutMs);
-  await provider.cleanupOrphanedSessions({ idleTimeoutMs: 0 });
-  const { rows: left } = await client.query("SELECT * FROM duroxide.sessions LIMIT 5");
-  return [
-    ...kept.map((row) => `locked for too long: ${JSON.stringify(row)}`),
-    ...left.map((row) => `left in sessions: ${JSON.stringify(row)}`),
-  ];
 }
 
 /** What one wants to know of a fleet that stands still. */

@@ -1,35 +1,26 @@
 // fleet/run-fleet.mjs — the driver: a server, a fleet of workers, a load, and trouble; then the oracles. Answers with a report.
 //
-//   D1. The driver survives what the workers survive: a call that fails in passing is made again. To start twice under one id
-//       is to start once.
+//   D1. The driver survives what the workers survive: a call that fails in passing is made again (patient-client.mjs).
 //   D2. Orchestrations are started all along, so that starts meet trouble as well.
 //   D3. Whatever happens, no process and no file is left behind.
 
 import { writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
-import { Client, ProviderError } from "duroxide-ts";
-import { PostgresProvider } from "duroxide-ts/postgres";
-import { startPostgres } from "../../../scripts/postgres-server.mjs";
-import { readJournal } from "./journal.mjs";
-import { orchestrationAt, TAGS } from "./load.mjs";
-import { checkHistories, checkTables, standstill } from "./oracles.mjs";
+import { Client } from "duroxide-ts";
+import { failedCallsIn, faultsIn, readJournal } from "./journal.mjs";
+import { orchestrationAt, tags } from "./load.mjs";
+import { checkHistories, standstill } from "./oracles.mjs";
+import { patientClient } from "./patient-client.mjs";
 import { ServerLog } from "./server-log.mjs";
+import { openProvider, startStore } from "./store.mjs";
+import { checkTables } from "./tables.mjs";
 import { APPLICATION, Trouble } from "./trouble.mjs";
+import { WORKER_OPTIONS, workerOptionsAt } from "./worker-options.mjs";
 import { Workers } from "./workers.mjs";
 
-/** Short locks, so that a dead worker's work is soon taken over; attempts enough for a world this cruel. */
-export const WORKER_OPTIONS = Object.freeze({
-  orchestratorLockTimeoutMs: 2_000,
-  workerLockTimeoutMs: 3_000,
-  sessionLockTimeoutMs: 3_000,
-  sessionIdleTimeoutMs: 10_000,
-  sessionCleanupIntervalMs: 2_000,
-  maxAttempts: 100,
-});
-
-const TRY_AGAIN_MS = 100;
+const LOAD = new URL("load.mjs", import.meta.url).href;
 /** No orchestration has ended for so long: something hangs. Far longer than all locks and pauses together. */
 const STANDSTILL_MS = 30_000;
 
@@ -38,29 +29,21 @@ const STANDSTILL_MS = 30_000;
  * { mode, after: a part of the work, outageMs }.
  */
 export async function runFleet(options) {
-  const server = await startPostgres({ durable: true });
+  const store = await startStore("postgres", APPLICATION);
   try {
-    const journal = join(dirname(server.dataDir), "journal.jsonl"); // D3: what lies there goes with the server.
+    const journal = join(store.folder, "journal.jsonl"); // D3: what lies there goes with the server.
     writeFileSync(journal, "");
-    return await runOn(server, journal, options);
+    return await runOn(store, journal, options);
   } finally {
-    await server.close();
+    await store.close();
   }
 }
 
-async function runOn(server, journal, options) {
+async function runOn({ spec, server }, journal, options) {
   const log = new ServerLog(server);
-  const provider = await PostgresProvider.open(server.url, { applicationName: APPLICATION });
-  const workers = await Workers.start(options.workers, (place) => ({
-    url: server.url,
-    journal,
-    options: {
-      ...WORKER_OPTIONS,
-      tagFilter: { kind: "default-and", tags: tagsAt(place) },
-      workerNodeId: nodeAt(place),
-    },
-    applicationName: APPLICATION,
-  }));
+  const provider = await openProvider(spec);
+  const startOf = (place) => ({ store: spec, journal, options: workerOptionsAt(place, tags) });
+  const workers = await Workers.start(options.workers, { load: LOAD, startOf });
   const trouble = new Trouble(server, workers);
   try {
     const startedAt = Date.now();
@@ -74,7 +57,7 @@ async function runOn(server, journal, options) {
     const stops = await workers.stop();
     const checked = await checkHistories(provider, options.orchestrations);
     problems.push(...checked.problems);
-    problems.push(...(await checkTables(provider, server.url, WORKER_OPTIONS.sessionLockTimeoutMs)));
+    problems.push(...(await checkTables(provider, spec, WORKER_OPTIONS.sessionLockTimeoutMs)));
     problems.push(...stops.filter((stop) => stop !== "drained, code 0").map((stop) => `a worker stopped: ${stop}`));
     problems.push(...workers.problems, ...log.complaints.map((line) => `PostgreSQL: ${line}`));
     const seen = summarize(readJournal(journal), startedAt, endedAt, trouble.restarts);
@@ -101,16 +84,6 @@ async function runOn(server, journal, options) {
   }
 }
 
-/** Every third worker takes both tags, the others one each. */
-function tagsAt(place) {
-  return place % 3 === 0 ? TAGS : [TAGS[(place % 3) - 1]];
-}
-
-/** Every second place has a name, under which whoever comes next keeps the sessions of the one that was killed there. */
-function nodeAt(place) {
-  return place % 2 === 1 ? `place-${place}` : null;
-}
-
 /** All orchestrations, from start to end. */
 class Load {
   completed = 0;
@@ -125,7 +98,12 @@ class Load {
   #over = new AbortController();
 
   constructor(provider, trouble, options) {
-    this.#client = new Client(provider);
+    this.#client = patientClient(new Client(provider), {
+      signal: this.#over.signal,
+      onRetry: () => {
+        this.retries += 1; // D1
+      },
+    });
     this.#trouble = trouble;
     this.#options = options;
     this.#restarts = [...options.restarts];
@@ -154,10 +132,8 @@ class Load {
   async #play(n) {
     const { name, instanceId, input, expected } = orchestrationAt(n);
     try {
-      await this.#patiently(() => this.#client.start(name, { instanceId, input }));
-      const ended = await this.#patiently(() =>
-        this.#client.waitForOrchestration(instanceId, { signal: this.#over.signal }),
-      );
+      await this.#client.start(name, { instanceId, input });
+      const ended = await this.#client.waitForOrchestration(instanceId, { signal: this.#over.signal });
       if (ended.status !== "Completed") this.problems.push(`${instanceId} has failed: ${ended.error}`);
       else if (isDeepStrictEqual(ended.output, expected.output)) this.completed += 1;
       else this.problems.push(`${instanceId} came to ${JSON.stringify(ended.output)}`);
@@ -176,41 +152,23 @@ class Load {
       this.#trouble.restart(mode, outageMs);
     }
   }
-
-  /** D1 */
-  async #patiently(call) {
-    for (;;) {
-      try {
-        return await call();
-      } catch (error) {
-        if (!(error instanceof ProviderError && error.retryable) || this.#over.signal.aborted) throw error;
-        this.retries += 1;
-        await pause(TRY_AGAIN_MS);
-      }
-    }
-  }
 }
 
 /** What the journal tells. Times are those since the start. */
 function summarize(journal, startedAt, endedAt, restarts) {
   const of = (line) => journal.filter((entry) => entry.line === line);
   const turns = of("turn").map(({ at }) => at);
-  const failedCalls = {};
-  for (const { operation, kind } of of("failed-call")) {
-    const key = `${operation} ${kind}`;
-    failedCalls[key] = (failedCalls[key] ?? 0) + 1;
-  }
   return {
     turns: turns.length,
     runs: of("run").length,
-    failedCalls,
+    failedCalls: failedCallsIn(journal),
     longestPause: longestPause([startedAt, ...turns.filter((at) => at > startedAt && at < endedAt), endedAt]),
     restarts: restarts.map(({ mode, stoppedAt, backAt }) => {
       const next = turns.find((at) => at >= backAt);
       const turnAfterMs = next === undefined ? null : next - backAt;
       return { mode, atMs: stoppedAt - startedAt, awayMs: backAt - stoppedAt, turnAfterMs };
     }),
-    faults: of("fault").map(({ type, message }) => `${type}: ${message}`),
+    faults: faultsIn(journal),
   };
 }
 

@@ -6,6 +6,7 @@
 
 import { setTimeout as pause } from "node:timers/promises";
 import pg from "pg";
+import { randomNumbers } from "./random-numbers.mjs";
 
 /** Of the connections that may be cut. */
 export const APPLICATION = "fleet";
@@ -88,15 +89,4 @@ export class Trouble {
       await client.end().catch(() => {});
     }
   }
-}
-
-/** Mulberry32: small, and the same everywhere. From 0 to 1. */
-function randomNumbers(seed) {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296;
-  };
 }

@@ -2,6 +2,7 @@
 // process takes longer to boot than a worker lives.
 //
 //   P1. Nobody ends but by our doing. Whoever does, or says anything, is a problem.
+//   P2. An aim that is not reached in time is a kill like any other.
 
 import { fork } from "node:child_process";
 import { once } from "node:events";
@@ -16,21 +17,28 @@ const LONGEST_STOP_MS = 15_000;
 export class Workers {
   kills = 0;
   problems = [];
+  #load;
   #startOf;
+  #execArgv;
   #atWork = [];
   #wings = [];
   #expected = new Set();
 
-  /** `startOf(place)`: what the worker at that place is told. */
-  static async start(count, startOf) {
-    const workers = new Workers(startOf);
+  /**
+   * `load`: the address of the module that says what they work on. `startOf(place)`: what the worker at that place is told.
+   * `execArgv`: for Node.
+   */
+  static async start(count, { load, startOf, execArgv = [] }) {
+    const workers = new Workers(load, startOf, execArgv);
     for (let n = 0; n < IN_THE_WINGS; n += 1) workers.#wings.push(workers.#boot());
     for (let place = 0; place < count; place += 1) await workers.#enter(place);
     return workers;
   }
 
-  constructor(startOf) {
+  constructor(load, startOf, execArgv) {
+    this.#load = load;
     this.#startOf = startOf;
+    this.#execArgv = execArgv;
   }
 
   get count() {
@@ -41,6 +49,33 @@ export class Workers {
     await this.#end(this.#atWork[place]);
     this.kills += 1;
     await this.#enter(place);
+  }
+
+  /** Lets it die at a moment of its own work (aim.mjs), or after `patienceMs` at any (P2). Answers whether it was the former. */
+  async killAt(place, aim, patienceMs) {
+    const worker = this.#atWork[place];
+    const over = new AbortController();
+    const patience = pause(patienceMs, false, { signal: over.signal }).catch(() => false);
+    const isReached = await Promise.race([this.#dies(worker, { kind: "aim", aim }), patience]);
+    over.abort();
+    await this.kill(place);
+    return isReached;
+  }
+
+  /** How the process at that place is: what worker.mjs answers. Null: it has ended. */
+  async health(place) {
+    const worker = this.#atWork[place];
+    if (hasEnded(worker)) return null;
+    const over = new AbortController();
+    const answered = once(worker, "message", over).then(([{ health }]) => health);
+    const ended = once(worker, "exit", over).then(() => null);
+    worker.send({ kind: "health" });
+    try {
+      return await Promise.race([answered, ended]);
+    } finally {
+      for (const waiting of [answered, ended]) waiting.catch(() => {}); // One of them is given up.
+      over.abort();
+    }
   }
 
   /** Lets those at work finish, and answers how each came to its end. */
@@ -59,7 +94,7 @@ export class Workers {
     this.#wings.push(this.#boot());
     const worker = await this.#wings.shift();
     this.#atWork[place] = worker;
-    worker.send(this.#startOf(place));
+    worker.send({ kind: "start", ...this.#startOf(place) });
   }
 
   async #clearWings() {
@@ -67,21 +102,31 @@ export class Workers {
   }
 
   async #stopOne(worker) {
-    this.#expected.add(worker);
     if (hasEnded(worker)) return "gone";
+    this.#expected.add(worker);
     let outcome = "no answer";
-    worker.once("message", (word) => {
-      outcome = word;
+    worker.once("message", (answer) => {
+      outcome = answer.outcome;
     });
     const ended = once(worker, "exit");
-    worker.send("stop");
+    worker.send({ kind: "stop" });
     const [code] = await Promise.race([ended, pause(LONGEST_STOP_MS, ["no end"], { ref: false })]);
     return `${outcome}, code ${code}`;
   }
 
-  async #end(worker) {
+  /** Tells it something of which it is to die. */
+  async #dies(worker, word) {
+    if (hasEnded(worker)) return false;
     this.#expected.add(worker);
+    const ended = once(worker, "exit");
+    worker.send(word);
+    await ended;
+    return true;
+  }
+
+  async #end(worker) {
     if (hasEnded(worker)) return;
+    this.#expected.add(worker);
     const ended = once(worker, "exit");
     worker.kill("SIGKILL");
     await ended;
@@ -89,15 +134,20 @@ export class Workers {
 
   /** Resolves when the process is ready for the word. */
   async #boot() {
-    const worker = fork(PROGRAM, [], { stdio: ["ignore", "pipe", "pipe", "ipc"], execArgv: [] });
+    const worker = fork(PROGRAM, [this.#load], {
+      stdio: ["ignore", "pipe", "pipe", "ipc"],
+      execArgv: this.#execArgv,
+    });
     for (const stream of [worker.stdout, worker.stderr]) {
       stream.on("data", (text) => this.problems.push(`a worker said: ${text}`));
     }
     worker.once("exit", (code, signal) => {
       if (!this.#expected.has(worker)) this.problems.push(`a worker ended by itself: ${signal ?? `code ${code}`}`);
+      this.#expected.delete(worker);
     });
     worker.on("error", (error) => {
-      if (!this.#expected.has(worker)) this.problems.push(`a worker cannot be reached: ${error.message}`);
+      if (!hasEnded(worker) && !this.#expected.has(worker))
+        this.problems.push(`a worker cannot be reached: ${error.message}`);
     });
     await Promise.race([once(worker, "message"), once(worker, "exit")]);
     return worker;
