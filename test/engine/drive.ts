@@ -5,7 +5,7 @@ import type { OrchestrationDefinition } from "../../src/define.js";
 import { orchestration } from "../../src/define.js";
 import { Execution } from "../../src/engine/execution.js";
 import type { OrchestrationContext } from "../../src/engine/orchestration-context.js";
-import type { OrchestrationHandler, TurnOutcome } from "../../src/engine/turn.js";
+import type { ExecutionInit, OrchestrationHandler, TurnOutcome } from "../../src/engine/turn.js";
 import { activityFailed as applicationFailure, type ErrorDetails } from "../../src/history/error-details.js";
 import type { Event, EventPayload } from "../../src/history/event.js";
 import type { KvEntry } from "../../src/history/kv-entry.js";
@@ -28,6 +28,7 @@ export interface Drive {
   readonly customStatus?: string;
   readonly traces?: string[];
   readonly onForeignAwait?: (message: string) => void;
+  readonly watch?: ExecutionInit["watch"];
 }
 
 /** An execution in memory: `turn` goes on where the last turn ended. */
@@ -62,6 +63,7 @@ export class Driver {
       newGuid: () => "00000000-0000-4000-8000-000000000000",
       trace: (level, message) => drive.traces?.push(`${level}: ${message}`),
       ...(drive.onForeignAwait === undefined ? {} : { onForeignAwait: drive.onForeignAwait }),
+      ...(drive.watch === undefined ? {} : { watch: drive.watch }),
     });
   }
 

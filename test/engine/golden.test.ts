@@ -7,6 +7,7 @@ import type { Event } from "../../src/history/event.js";
 import type { OrchestratorItem } from "../../src/history/work-item.js";
 import { handlerOf } from "./drive.js";
 import { histories, orchestrations, readHistory, startOf } from "./golden.js";
+import { nextBatch } from "./recorded-arrivals.js";
 
 describe("a history recorded by the original", () => {
   test("is there for every orchestration that was recorded", () => {
@@ -99,46 +100,6 @@ function endOf(events: readonly Event[]): number {
 function carriedMessages(events: readonly Event[]): OrchestratorItem[] {
   const { instanceId, carryForwardEvents = [] } = startOf(events);
   return carryForwardEvents.map(([name, data]) => ({ type: "QueueMessage", instance: instanceId, name, data }));
-}
-
-/** The arrivals that follow a position without a decision in between: one batch. */
-function nextBatch(events: readonly Event[], from: number): OrchestratorItem[] {
-  const batch: OrchestratorItem[] = [];
-  for (const event of events.slice(from)) {
-    const message = messageOf(event);
-    if (message === null) break;
-    batch.push(message);
-  }
-  return batch;
-}
-
-function messageOf(event: Event): OrchestratorItem | null {
-  const { instanceId: instance, executionId } = event;
-  const id = event.sourceEventId ?? 0;
-  switch (event.type) {
-    case "ActivityCompleted":
-      return { type: "ActivityCompleted", instance, executionId, id, result: event.result };
-    case "ActivityFailed":
-      return { type: "ActivityFailed", instance, executionId, id, details: event.details };
-    case "TimerFired":
-      return { type: "TimerFired", instance, executionId, id, fireAtMs: event.fireAtMs };
-    case "ExternalEvent":
-      return { type: "ExternalRaised", instance, name: event.name, data: event.data };
-    case "ExternalEventPersistent":
-      return { type: "QueueMessage", instance, name: event.name, data: event.data };
-    case "SubOrchestrationCompleted":
-      return {
-        type: "SubOrchCompleted",
-        parentInstance: instance,
-        parentExecutionId: executionId,
-        parentId: id,
-        result: event.result,
-      };
-    case "OrchestrationCancelRequested":
-      return { type: "CancelInstance", instance, reason: event.reason };
-    default:
-      return null;
-  }
 }
 
 /** The event without what legitimately differs: times, recorded randomness, and the original's stack trace. */
