@@ -1,13 +1,13 @@
-// engine/determinism-guard.ts — orchestration code that asks for what no history records is stopped at the call, and told
-// what to use instead.
+// engine/determinism-guard.ts — orchestration code that asks for what no history records fails, and is told what to use
+// instead.
 //
-//   D1. The call throws, and the execution ends there, also if code catches the error: whatever it decided next would stand
-//       in a history that is replayed without a throw (D2).
+//   D1. The execution ends at the call, as if it had thrown there; what its code does afterwards counts for nothing. The call
+//       itself is answered: a throw in a callback would end the process, and one that a shared promise keeps would fail
+//       whoever awaits it later.
 //   D2. Only a new instance is stopped, for as long as the runtime that began it keeps it in memory. One that has a history,
 //       whoever wrote it, gets what it asks for, on replay and after it, and the call is reported: a guard that is switched
 //       on fails nothing that would have gone on without it.
-//   D3. Where code does not decide, nothing is thrown or reported: not outside a turn, because a throw in a foreign callback
-//       would end the process, and not after the end.
+//   D3. Where code does not decide, nothing is failed or reported: not outside a turn, and not after the end.
 
 import { NondeterministicCallError, unreachable } from "../errors.js";
 import { outsideCode } from "./scope.js";
@@ -38,9 +38,8 @@ export class DeterminismGuard implements CallWatch {
       this.#report(call); // D2
       return real();
     }
-    const error = this.#errorFor(call);
-    this.#execution.failAtOnce(error); // D1
-    throw error;
+    this.#execution.failAtOnce(this.#errorFor(call)); // D1
+    return real();
   }
 
   #report(call: WatchedCall): void {

@@ -44,7 +44,7 @@ export interface WatchedCall {
 
 /** Told of the watched calls of one execution's code. */
 export interface CallWatch {
-  /** Answers, or throws, what the caller gets. `new Date` is answered with a time in milliseconds, as is its `real`. */
+  /** Answers what the caller gets. `new Date` is answered with a time in milliseconds, as is its `real`. */
   called(call: WatchedCall, real: () => unknown, args: readonly unknown[]): unknown;
 }
 
@@ -63,7 +63,8 @@ type Call = (...args: readonly unknown[]) => unknown;
 type PutBack = () => void;
 
 interface Place extends WatchedCall {
-  readonly owner: object;
+  /** Undefined where the process has none: some take away globals. */
+  readonly owner: object | undefined;
   readonly key: string;
 }
 
@@ -135,31 +136,36 @@ function withoutWatch(location: CodeLocation, work: () => unknown): unknown {
   return codeLocation.run({ ...location, watch: null }, work);
 }
 
+/** Stands in for the function; whoever looks at it, such as a mock that counts, finds the function itself. */
+function standIn(real: Call, apply: (self: unknown, args: readonly unknown[]) => unknown): Call {
+  return new Proxy(real, { apply: (_real, self: unknown, args: unknown[]) => apply(self, args) });
+}
+
 function watched(call: WatchedCall, real: Call): Call {
-  return function (this: unknown, ...args: readonly unknown[]): unknown {
+  return standIn(real, (self, args) => {
     const location = watchedLocation();
-    if (location === null || isClockLooking()) return Reflect.apply(real, this, args); // L1, L3
-    return location.watch.called(call, () => withoutWatch(location, () => Reflect.apply(real, this, args)), args);
-  };
+    if (location === null || isClockLooking()) return Reflect.apply(real, self, args); // L1, L3
+    return location.watch.called(call, () => withoutWatch(location, () => Reflect.apply(real, self, args)), args);
+  });
 }
 
 function unwatched(real: Call): Call {
-  return function (this: unknown, ...args: readonly unknown[]): unknown {
+  return standIn(real, (self, args) => {
     const location = watchedLocation();
-    if (location === null) return Reflect.apply(real, this, args);
-    return withoutWatch(location, () => Reflect.apply(real, this, args)); // L3
-  };
+    if (location === null) return Reflect.apply(real, self, args);
+    return withoutWatch(location, () => Reflect.apply(real, self, args)); // L3
+  });
 }
 
 /** What stands behind functions of ours, so that none is ever put in front of another. L2 */
 const reals = new WeakMap<object, Call>();
 
-/** Nothing is replaced where there is no function, or one that is frozen. */
-function replace(owner: object, key: string, by: (real: Call) => Call): PutBack[] {
-  const found: unknown = Reflect.get(owner, key);
-  if (typeof found !== "function") return [];
+/** Nothing is replaced where there is no function, one that is frozen, or something that cannot even be looked at. */
+function replace(owner: object | undefined, key: string, by: (real: Call) => Call): PutBack[] {
+  const found = owner === undefined ? undefined : lookedUp(owner, key);
+  if (owner === undefined || typeof found !== "function") return [];
   const real = reals.get(found) ?? (found as Call);
-  const ours = Object.defineProperties(by(real), Object.getOwnPropertyDescriptors(real)); // util.promisify looks there.
+  const ours = by(real);
   reals.set(ours, real);
   const before = Reflect.getOwnPropertyDescriptor(owner, key);
   if (!put(owner, key, ours, before?.enumerable ?? true)) return [];
@@ -167,9 +173,17 @@ function replace(owner: object, key: string, by: (real: Call) => Call): PutBack[
     () => {
       if (Reflect.getOwnPropertyDescriptor(owner, key)?.value !== ours) return; // L2
       if (before === undefined) Reflect.deleteProperty(owner, key);
-      else put(owner, key, real, before.enumerable ?? true);
+      else Reflect.defineProperty(owner, key, "value" in before ? { ...before, value: real } : before);
     },
   ];
+}
+
+function lookedUp(owner: object, key: string): unknown {
+  try {
+    return Reflect.get(owner, key);
+  } catch {
+    return undefined; // Somebody's getter: it is not ours to ask twice.
+  }
 }
 
 /** For a turn of watched code: notices dates that are made of nothing. Only those tell the time. Returns the way back. */

@@ -30,6 +30,7 @@ import type {
   LockedWorkItem,
   OrchestrationItem,
   Provider,
+  SessionFetch,
   TurnCommit,
 } from "./provider.js";
 
@@ -130,8 +131,16 @@ class EncodedProvider extends ProviderWrapper {
     return this.#decodedOrGivenBack(
       `${executionId}:${id}:${instance}`,
       () => ({ ...locked, item: this.#decodedItem("fetchWorkItem", locked.item) }),
-      (delayMs) => super.abandonWorkItem(locked.lockToken, { delayMs, ignoreAttempt: true }),
+      async (delayMs) => {
+        await super.abandonWorkItem(locked.lockToken, { delayMs, ignoreAttempt: true });
+        if (options.session !== undefined && locked.item.sessionId !== undefined) await this.#leave(options.session);
+      },
     );
+  }
+
+  /** A session whose work cannot be decoded here must not stay here: whoever has the key could not take it. K2 */
+  async #leave({ ownerId }: SessionFetch): Promise<void> {
+    await super.renewSessionLock([ownerId], { extendForMs: 1, idleTimeoutMs: LONG_MS });
   }
 
   override async ackWorkItem(lockToken: string, completion: OrchestratorItem | null): Promise<void> {
@@ -320,6 +329,9 @@ type Direction = "encode" | "decode";
  */
 const UNDECODABLE_DELAY: GrowingDelay = { baseMs: 1_000, maxMs: 60_000 };
 
+/** Whatever was used within it counts: a session that was taken just now does. */
+const LONG_MS = 86_400_000;
+
 /** Long enough for a compressing codec to do something, and beyond ASCII. */
 const PROBE = JSON.stringify({ probe: "duroxide-ts ".repeat(4), letters: "é 日本 🚀", "": null });
 
@@ -343,6 +355,7 @@ function checkedCodec(codec: PayloadCodec): PayloadCodec {
 function textFrom(direction: Direction, answer: unknown): string {
   if (typeof answer === "string") return answer;
   const hint = answer instanceof Promise ? "; it must be synchronous: fetch keys before the runtime starts" : "";
+  if (answer instanceof Promise) answer.catch(() => {}); // What it rejects with is nobody's, and must not end the process.
   throw new TypeError(
     `${direction} answered ${answer instanceof Promise ? "a promise" : typeof answer}, not a string${hint}`,
   );

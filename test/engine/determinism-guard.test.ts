@@ -86,11 +86,11 @@ describe("code of a new instance that calls what no history records", () => {
     ["setTimeout()", () => nodeTimeout(() => {}, 1), TIMER],
     ["setTimeout()", () => pause(1), TIMER],
     ["setTimeout()", () => promisify(setTimeout)(1), TIMER],
-    ["setInterval()", () => setInterval(() => {}, 1), TIMER],
+    ["setInterval()", () => clearInterval(setInterval(() => {}, 1)), TIMER],
     ["setImmediate()", () => setImmediate(() => {}), TIMER],
     ["setImmediate()", () => timersPromises.setImmediate(), TIMER],
     ["scheduler.wait()", () => timersPromises.scheduler.wait(1), TIMER],
-    ["fetch()", () => fetch("http://localhost:1"), ANSWER],
+    ["fetch()", () => fetch("http://localhost:1").catch(() => {}), ANSWER],
   ])("fails: %s, by %s", async (call, look, advice) => {
     const { result } = await runTurn(guarded(async () => void look()));
 
@@ -123,16 +123,13 @@ describe("code of a new instance that calls what no history records", () => {
     expect((await driver.turn(raised("e", 1))).result).toMatchObject({ kind: "failed", error: { call: "Date.now()" } });
   });
 
-  test("fails also if it catches the error: it decides nothing after the call", async () => {
+  test("decides nothing after the call", async () => {
     const after: unknown[] = [];
     const code: Code = async (ctx) => {
       ctx.scheduleActivity("Before");
-      try {
-        Date.now();
-      } catch {
-        ctx.setCustomStatus("caught");
-        after.push(await ctx.scheduleActivity("After").catch((error: { code: string }) => error.code));
-      }
+      Date.now();
+      ctx.setCustomStatus("after");
+      after.push(await ctx.scheduleActivity("After").catch((error: { code: string }) => error.code));
       return ctx.continueAsNew("again");
     };
 
@@ -147,6 +144,46 @@ describe("code of a new instance that calls what no history records", () => {
     ]);
     expect(activities).toEqual([]);
     expect(after).toEqual(["DUROXIDE_MISUSE"]);
+  });
+
+  // Where a throw would be nobody's, and end the process.
+  test.each<[string, (look: () => void) => void]>([
+    ["a microtask", queueMicrotask],
+    ["a tick", (look) => process.nextTick(look)],
+    [
+      "a listener",
+      (look) => {
+        const target = new EventTarget();
+        target.addEventListener("now", look);
+        target.dispatchEvent(new Event("now"));
+      },
+    ],
+  ])("fails in %s, and the call is answered", async (_where, later) => {
+    let answer: unknown;
+    const code: Code = async (ctx) => {
+      later(() => {
+        answer = Date.now();
+      });
+      await ctx.newGuid();
+      await ctx.waitForEvent("e");
+    };
+
+    const { result } = await runTurn(guarded(code));
+
+    expect(result).toMatchObject({ kind: "failed", error: { call: "Date.now()" } });
+    expect(answer).toBeTypeOf("number");
+  });
+
+  test("leaves nothing behind in what it shares with others", async () => {
+    let memo: Promise<number> | null = null;
+    const shared = () => {
+      memo ??= late(() => Date.now()) as Promise<number>;
+      return memo;
+    };
+
+    await runTurn(guarded(async (ctx) => [await ctx.newGuid(), await shared()]));
+
+    expect(await shared()).toBeTypeOf("number");
   });
 
   test("fails as any other when it is cancelled in the same turn", async () => {
@@ -374,5 +411,50 @@ describe("the watch over calls", () => {
     stop();
     vi.useRealTimers();
     expect(found()).toEqual(unwatched);
+  });
+});
+
+describe("what stands in for a function", () => {
+  test("shows everything that the function shows, such as how often a mock was called", () => {
+    release();
+    const fetched = Object.assign(async () => "mocked", { calls: 0 });
+    const counting = new Proxy(fetched, { get: (target, key) => (key === "count" ? 7 : Reflect.get(target, key)) });
+    vi.stubGlobal("fetch", counting);
+    release = watchCalls();
+    fetched.calls = 3;
+
+    const shown = fetch as unknown as { readonly calls: number; readonly count: number };
+    expect([shown.calls, shown.count]).toEqual([3, 7]);
+    release();
+    vi.unstubAllGlobals();
+  });
+
+  test("is put where something is, and what was there comes back as it was", () => {
+    release();
+    const before = Object.getOwnPropertyDescriptor(globalThis, "fetch")!;
+    const real = globalThis.fetch;
+    Object.defineProperty(globalThis, "fetch", { get: () => real, configurable: true, enumerable: true });
+    watchCalls()();
+    expect(Object.getOwnPropertyDescriptor(globalThis, "fetch")?.get).toBeTypeOf("function");
+    Object.defineProperty(globalThis, "fetch", before);
+  });
+
+  test("is not needed: a process without a global, or with one that throws, can be watched", () => {
+    release();
+    const before = Object.getOwnPropertyDescriptor(globalThis, "performance")!;
+    Object.defineProperty(globalThis, "performance", { value: undefined, configurable: true, writable: true });
+    Object.defineProperty(console, "broken", {
+      get() {
+        throw new Error("do not look");
+      },
+      configurable: true,
+      enumerable: true,
+    });
+    try {
+      watchCalls()();
+    } finally {
+      Object.defineProperty(globalThis, "performance", before);
+      Reflect.deleteProperty(console, "broken");
+    }
   });
 });

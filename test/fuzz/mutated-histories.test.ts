@@ -21,7 +21,7 @@ import { executionOf, type RandomRun, randomRun } from "../engine/random-run.js"
 import { type GoldenExecution, goldenExecutions } from "../golden/recorded.js";
 import { tries } from "./budget.js";
 import { codeOf } from "./junk.js";
-import { decisionsIn, dropsIn, liveOn } from "./live-oracle.js";
+import { decisionsIn, dropsIn, type Live, liveOn } from "./live-oracle.js";
 import { anyDamage, damaged } from "./mutation.js";
 
 interface DamagedRun {
@@ -73,9 +73,7 @@ describe("the engine, led through a damaged history", () => {
       if (live.kind !== "possible") return;
       expect(areIdsAscending(events)).toBe(true);
       expect([...decisionsIn(events), ...decisionsIn(added)]).toEqual(live.decisions);
-      // Who continues as new is not asked any more what was given up before.
-      const drops = result.kind === "continuedAsNew" ? [] : [...dropsIn(events)];
-      expect([...live.drops]).toEqual(expect.arrayContaining(drops));
+      expectDropsRepeated(events, live);
       expect(comparable(result)).toEqual(comparable(live.result));
     });
     // A generator whose damage was always seen, or never, would prove little.
@@ -102,8 +100,8 @@ describe("replay of a damaged history", () => {
       expect(live.kind, "what cannot have come is noticed").toBe("possible");
       if (live.kind !== "possible") return;
       expect(decisionsIn(events)).toEqual(live.decisions);
-      expect([...live.drops]).toEqual(expect.arrayContaining([...dropsIn(events)]));
-      expect(outcome).toEqual(expectedOf(live.result, events));
+      expectDropsRepeated(events, live);
+      expect(withoutIds({ ...outcome, waitingFor: null })).toEqual(withoutIds(expectedOf(live.result, events)));
     });
     expect([...seen]).toEqual(
       expect.arrayContaining(["DUROXIDE_INVALID_HISTORY", "DUROXIDE_REPLAY_DIVERGED", "waiting", "completed"]),
@@ -191,6 +189,12 @@ function endOf(history: readonly Event[]): number {
   return history.findLastIndex((event, place) => place < end && natureOf(event) !== "breadcrumb") + 1;
 }
 
+/** What the history says was given up, code gives up. Who continues as new is not asked any more. */
+function expectDropsRepeated(events: readonly Event[], { drops, result }: Extract<Live, { kind: "possible" }>): void {
+  if (result.kind === "continuedAsNew") return;
+  expect([...drops]).toEqual(expect.arrayContaining([...dropsIn(events)]));
+}
+
 function areIdsAscending(events: readonly Event[]): boolean {
   return events.every(({ eventId }, place) => place === 0 || eventId > events[place - 1]!.eventId);
 }
@@ -207,7 +211,12 @@ function isRefusal(result: TurnResult): boolean {
 
 /** Errors are made anew each time; and what arrived after the live run had ended is carried over by the other one. */
 function comparable(result: TurnResult): unknown {
-  return { ...result, error: null, carried: null };
+  return withoutIds({ ...result, error: null, carried: null });
+}
+
+/** Children are called after their events, whose ids differ. */
+function withoutIds(value: object): unknown {
+  return JSON.parse(JSON.stringify(value).replaceAll(/sub::\d+/g, "sub::")) as unknown;
 }
 
 /** What it came to, or the code of the error. @throws for an error that is none of ours */
@@ -230,11 +239,11 @@ function isEndOfCode(events: readonly Event[]): boolean {
   return end.details.category === "application" && end.details.kind.type === "OrchestrationFailed";
 }
 
-function expectedOf(result: TurnResult, events: readonly Event[]): unknown {
-  const length = { events: events.length };
+function expectedOf(result: TurnResult, events: readonly Event[]): object {
+  const length = { events: events.length, waitingFor: null };
   switch (result.kind) {
     case "waiting":
-      return { status: "waiting", ...length, waitingFor: expect.any(Array) };
+      return { status: "waiting", ...length };
     case "completed":
       return { status: "completed", ...length, output: JSON.parse(result.output) };
     case "continuedAsNew":

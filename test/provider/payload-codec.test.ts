@@ -532,3 +532,44 @@ describe("somebody who has the store and not the key", () => {
 });
 
 const TABLES = "SELECT tablename AS name FROM pg_tables WHERE schemaname = $1";
+
+describe("a codec that answers with a promise that rejects", () => {
+  test("is refused, and does not end the process", async () => {
+    const unhandled: unknown[] = [];
+    const note = (reason: unknown) => void unhandled.push(reason);
+    process.on("unhandledRejection", note);
+    onTestFinished(() => void process.off("unhandledRejection", note));
+    const encode = (async () => {
+      throw new Error("the key service is down");
+    }) as unknown as PayloadCodec["encode"];
+
+    expect(() => withPayloadCodec(new MemoryProvider(), { encode, decode: (text) => text })).toThrow(
+      InvalidOptionsError,
+    );
+    await new Promise((resolve) => setImmediate(resolve)); // Node tells after the microtasks.
+    expect(unhandled).toEqual([]);
+  });
+});
+
+describe("a worker with the wrong key beside one with the right key", () => {
+  test("does not keep the sessions whose work it cannot decode", async () => {
+    await using world = await TestWorld.open();
+    const began = world.clock.now();
+    const right = withPayloadCodec(world.provider, keyed("A"));
+    const inSession = orchestration("InSession", async (ctx) => ctx.scheduleActivity(echo, "x", { sessionId: "s" }));
+    await world.start({
+      activities: [echo],
+      provider: withPayloadCodec(world.provider, keyed("B")),
+      workerNodeId: "wrong",
+    });
+    const turns = await world.start({ orchestrations: [inSession], provider: right, workerConcurrency: 0 });
+    const client = clientOf(world, right);
+    const handle = await client.start(inSession, { instanceId: "i" });
+    await world.advance("10s"); // The wrong one has it by now.
+    await world.start({ activities: [echo], provider: right, workerNodeId: "right" });
+
+    expect(await world.settle(handle.result())).toContain("echo of x");
+    expect(world.clock.now()).toBeLessThan(began + 10 * 60_000);
+    await turns.shutdown();
+  });
+});
