@@ -385,8 +385,9 @@ export class TaskCancelledError extends DuroxideError {
 }
 
 /**
- * Orchestration code called something whose answer no history records, such as `Date.now()`. Thrown at the call, in
- * development: see `RuntimeOptions.determinismGuard`. The orchestration fails with it, also if its code catches it.
+ * Orchestration code called something whose answer no history records, such as `Date.now()`. The orchestration fails with
+ * it at the call, in development: see `RuntimeOptions.determinismGuard`. Nothing is thrown there: what code does afterwards counts
+ * for nothing.
  *
  * @example
  * const stamp = (fact: Fact): void => {

@@ -86,9 +86,9 @@ export interface RuntimeOptions {
   /** By name of orchestration: which version a start that names none gets. @default "latest" for all */
   readonly versionPolicies?: VersionPolicies;
   /**
-   * Stops orchestration code that calls what no history records: `Date.now()`, `new Date()`, `Math.random()`,
-   * `crypto.randomUUID()`, timers, `fetch` and the like throw a NondeterministicCallError that says what to use instead. An
-   * instance that has a history already is not stopped: the call is told to observers, as `nondeterministic-call`.
+   * Fails orchestrations whose code calls what no history records: `Date.now()`, `new Date()`, `Math.random()`,
+   * `crypto.randomUUID()`, timers, `fetch` and the like, with a NondeterministicCallError that says what to use instead. An
+   * instance that has a history already goes on: the call is told to observers, as `nondeterministic-call`.
    * @default true, but false where the environment says NODE_ENV=production when the runtime starts
    */
   readonly determinismGuard?: boolean;
