@@ -39,7 +39,7 @@ export const VERSIONS = ["1.0.0", "2.0.0"] as const;
 export type Version = (typeof VERSIONS)[number];
 
 /** Between the attempts of a retry. No timer of a script takes as long (timerMs). */
-export const RETRY_DELAY_MS = 999;
+const RETRY_DELAY_MS = 999;
 /** What version 2 does before everything else. */
 export const NOVELTY: Leaf = { op: "activity", label: 0, fails: false, tookMs: 0 };
 
@@ -133,7 +133,7 @@ export function timerMs({ label, seconds }: Extract<Leaf, { op: "timer" }>): num
 }
 
 /** Nobody's child: it is not deleted with whoever started it. */
-export function detachedId(starter: string, execution: number, label: number): string {
+function detachedId(starter: string, execution: number, label: number): string {
   return `${starter}+${execution + 1}-${label}`;
 }
 

@@ -76,9 +76,7 @@ function mayBeRepeated(operation: ProviderOperation): boolean {
   return operation !== "fetchOrchestrationItem" && operation !== "fetchWorkItem";
 }
 
-type Settled<T> = PromiseSettledResult<T>;
-
-async function settled<T>(work: Promise<T>): Promise<Settled<T>> {
+async function settled<T>(work: Promise<T>): Promise<PromiseSettledResult<T>> {
   const [outcome] = await Promise.allSettled([work]);
   return outcome;
 }

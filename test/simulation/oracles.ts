@@ -18,9 +18,7 @@ export interface Knowledge {
   readonly isDeleted: (instanceId: string) => boolean;
 }
 
-interface Instance extends Omit<Remains, "mayBeCancelled"> {
-  readonly output: string | null;
-}
+type Instance = Omit<Remains, "mayBeCancelled">;
 
 /** What is wrong with the store; empty: nothing. */
 export async function storeProblems(store: Provider, knowledge: Knowledge): Promise<readonly string[]> {
@@ -28,10 +26,9 @@ export async function storeProblems(store: Provider, knowledge: Knowledge): Prom
   const problems: string[] = [];
   for (const instance of instances.values()) {
     const { instanceId, executions } = instance;
-    for (const events of executions) {
-      problems.push(...historyProblems(events).map((problem) => `${instanceId}: ${problem}`));
-    }
-    if (problems.length > 0) continue;
+    const invalid = executions.flatMap((events) => historyProblems(events));
+    problems.push(...invalid.map((problem) => `${instanceId}: ${problem}`));
+    if (invalid.length > 0) continue;
     problems.push(...(await replayProblems(instance)));
     const mayBeCancelled = mayBeCancelledIn(instances, instance, knowledge);
     problems.push(...modelProblems({ ...instance, mayBeCancelled }));
@@ -56,7 +53,6 @@ async function instancesOf(store: Provider): Promise<ReadonlyMap<string, Instanc
       executions,
       kv: await store.getKvAllValues(instanceId),
       customStatus: status?.customStatus ?? null,
-      output: status?.output ?? null,
     });
   }
   return instances;
@@ -83,7 +79,7 @@ function apply(kv: Map<string, KvEntry>, event: Event): void {
   if (event.type === "KeyValuesCleared") kv.clear();
 }
 
-/** A child ends before its time only if its parent says so, or has ended itself. */
+/** A child ends before its time only if its parent says so, or has ended without an answer of it. */
 function mayBeCancelledIn(
   instances: ReadonlyMap<string, Instance>,
   { instanceId, executions }: Instance,
@@ -93,10 +89,11 @@ function mayBeCancelledIn(
   if (parentInstance === null) return isCancelled(instanceId);
   if (isDeleted(instanceId)) return true;
   const parent = instances.get(parentInstance)?.executions[(parentExecutionId ?? 1) - 1] ?? [];
-  return parent.some(
-    (event) =>
-      isTerminal(event) || (event.type === "SubOrchestrationCancelRequested" && event.sourceEventId === parentId),
-  );
+  const isAnswered = parent.some((event) => event.sourceEventId === parentId && isChildsAnswer(event));
+  return parent.some((event) => {
+    if (event.type === "SubOrchestrationCancelRequested") return event.sourceEventId === parentId;
+    return isTerminal(event) && !isAnswered;
+  });
 }
 
 /** Messages are numbered, and sent one after the other. Each may come twice; none may be missing, or come before another. */
@@ -127,13 +124,33 @@ function childProblems(
     return events.flatMap((event) => {
       if (event.type !== "SubOrchestrationScheduled") return [];
       const answer = answers.get(event.eventId);
-      if (answer?.type !== "SubOrchestrationCompleted") return [];
+      if (answer === undefined || !isChildsAnswer(answer)) return [];
       const childId = event.instance.startsWith("sub::") ? `${instanceId}::${event.instance}` : event.instance;
       const child = instances.get(childId);
       if (child === undefined)
         return isDeleted(instanceId) ? [] : [`${instanceId}: its child ${childId} does not exist`];
-      if (child.output === answer.result) return [];
-      return [`${instanceId} heard ${answer.result} from ${childId}, which answered ${child.output}`];
+      const heard = JSON.stringify(saidBy(answer));
+      const said = JSON.stringify(saidBy(child.executions.at(-1)?.at(-1)));
+      return heard === said ? [] : [`${instanceId} heard ${heard} from ${childId}, which said ${said}`];
     });
   });
+}
+
+function isChildsAnswer(event: Event): boolean {
+  return event.type === "SubOrchestrationCompleted" || event.type === "SubOrchestrationFailed";
+}
+
+/** What an execution ended with, by its own last event or by what its parent recorded of it. */
+function saidBy(event: Event | undefined): unknown {
+  switch (event?.type) {
+    case "SubOrchestrationCompleted":
+      return event.result;
+    case "OrchestrationCompleted":
+      return event.output;
+    case "SubOrchestrationFailed":
+    case "OrchestrationFailed":
+      return event.details;
+    default:
+      return event;
+  }
 }

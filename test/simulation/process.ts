@@ -142,13 +142,22 @@ export class SimulatedProcess {
     switch (fact.type) {
       case "orchestration-poisoned":
       case "activity-poisoned":
+      case "activity-unregistered":
       case "observer-failed":
       case "rejection-kept":
         return this.#around.report(`${this.owner.name}: ${JSON.stringify(fact)}`);
+      case "provider-call":
+        if (fact.error === null || isExpected(fact.error)) return;
+        return this.#around.report(`${this.owner.name}: ${fact.operation} failed: ${String(fact.error.stack)}`);
       case "loop-failed":
-        if (fact.error instanceof ProviderError) return;
+        if (isExpected(fact.error)) return;
         return this.#around.report(`${this.owner.name}: ${fact.loop} failed: ${String((fact.error as Error)?.stack)}`);
       default:
     }
   }
+}
+
+/** What a store says that is out of reach, or has given the work to somebody else. It refuses nothing that a runtime asks. */
+function isExpected(error: unknown): boolean {
+  return error instanceof ProviderError && (error.retryable || error.kind === "lock-lost");
 }

@@ -121,7 +121,7 @@ class Generator {
     if (roll < 0.52) return { op: "join", leaves: this.#times(1, 3, () => this.#plainLeaf(place)) };
     if (roll < 0.7) return this.#race(inner);
     if (roll < 0.74) return { op: "cancel", leaf: this.#plainLeaf(place), after: this.#plainLeaf(place) };
-    if (roll < 0.76) return { op: "forget", leaf: this.#shortLeaf(place) };
+    if (roll < 0.76) return { op: "forget", leaf: this.#shortLeaf() };
     if (roll < 0.79) return { op: "system", what: pick(random, ["utcNow", "newGuid"] as const) };
     if (place.scope === null) return { op: "leaf", leaf: this.#leaf(place) };
     if (roll < 0.9) return { op: "count", key: `${pick(random, KEYS)}${place.scope}` };
@@ -166,10 +166,10 @@ class Generator {
     const roll = this.#random();
     if (roll < 0.2 && place.generation < MOST_GENERATIONS) return this.#child(place);
     if (roll < 0.28 && place.isNamed) return { op: "wait", label: this.#next() };
-    return this.#shortLeaf(place);
+    return this.#shortLeaf();
   }
 
-  #shortLeaf(_place: Place): Leaf {
+  #shortLeaf(): Leaf {
     const random = this.#random;
     const roll = random();
     const label = this.#next();

@@ -10,7 +10,7 @@ import type { Clock } from "../../src/clock.js";
 import type { Provider } from "../../src/provider/provider.js";
 import { Driver } from "./driver.js";
 import { VERSIONS, type Version } from "./interpreter.js";
-import { Link, type Troubles } from "./link.js";
+import { Link, NO_TROUBLES, type Troubles } from "./link.js";
 import { storeProblems } from "./oracles.js";
 import { SimulatedProcess, type Surroundings } from "./process.js";
 import { openStore, type SimulatedStore, type StoreKind } from "./store.js";
@@ -173,7 +173,7 @@ class Simulation {
       this.#kills += 1;
       process.kill();
       world.after(world.between(0, 8_000), `${process.owner.name}: back`, () => {
-        if (!process.isAlive) void process.start(this.#deployed());
+        if (!process.isAlive) process.start(this.#deployed()).catch((error) => this.#report(String(error)));
       });
     } else if (roll < 0.8) process.pause(world.pick([200, 1_500, 7_000, 40_000]));
     else process.jump(world.pick([10, 1_000, 6_000, 60_000]));
@@ -190,7 +190,7 @@ class Simulation {
   async #calm(): Promise<void> {
     const world = this.#world;
     world.note("calm");
-    Object.assign(this.#troubles, { failBefore: 0, loseAnswer: 0, twice: 0, slow: 0, forgetWarm: 0 });
+    Object.assign(this.#troubles, NO_TROUBLES);
     for (const process of this.#processes) {
       process.kill();
       await process.start(VERSIONS, true);
@@ -221,10 +221,10 @@ class Simulation {
     const running = await admin!.listInstancesByStatus("Running");
     const continued = await admin!.listInstancesByStatus("ContinuedAsNew");
     if (running.length + continued.length > 0) return false;
-    // What was sent to somebody who is gone waits for one of that name.
-    if (roots.some(({ isDeleted }) => isDeleted)) return true;
     const { orchestratorQueue, workerQueue } = await admin!.getQueueDepths();
-    return orchestratorQueue + workerQueue === 0;
+    // What was sent to somebody who is gone waits for one of that name.
+    const isSomebodyGone = roots.some(({ isDeleted }) => isDeleted);
+    return workerQueue === 0 && (orchestratorQueue === 0 || isSomebodyGone);
   }
 
   /** S2 */
@@ -237,8 +237,12 @@ class Simulation {
       if (found !== null)
         throw new WrongError(`a turn of ${found.item.instance} is there, and nobody was woken for it`);
     }
-    if (waiting.some(({ work }) => [...work].some(isHeard))) {
-      const found = await this.#store.fetchWorkItem({ lockTimeoutMs: 1 });
+    for (const { tagFilter, session } of waiting.flatMap(({ work }) => [...work].filter(isHeard))) {
+      const found = await this.#store.fetchWorkItem({
+        lockTimeoutMs: 1,
+        ...(tagFilter === undefined ? {} : { tagFilter }),
+        ...(session === undefined ? {} : { session }),
+      });
       if (found !== null)
         throw new WrongError(`activity ${JSON.stringify(found.item)} is there, and nobody was woken for it`);
     }
@@ -284,8 +288,10 @@ class Simulation {
     const problems: string[] = [];
     for (const { instanceId, heard, isDeleted } of this.#driver.roots) {
       const status = await this.#store.getInstanceStatus(instanceId);
-      if (heard === null || isDeleted || status?.status === heard.status) continue;
-      problems.push(`${instanceId} is ${status?.status}, and its client was told ${heard.status}`);
+      if (heard === null || isDeleted) continue;
+      const output = heard.status === "Completed" ? JSON.stringify(heard.output) : heard.error;
+      if (status?.status === heard.status && status.output === output) continue;
+      problems.push(`${instanceId} is ${status?.status}, and its client was told ${heard.status} (${output})`);
     }
     return problems;
   }

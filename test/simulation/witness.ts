@@ -84,7 +84,9 @@ export class Books {
     let before = Number.NEGATIVE_INFINITY;
     for (const message of messages) {
       const times = this.#dueTimes.get(encodeWorkItem(message));
+      if (times === undefined) this.#problem(`${instance} gets a ${message.type} that nobody has sent`);
       if (times?.length !== 1) continue; // Sent more than once: nobody can tell which one this is.
+      if (times[0]! > now) this.#problem(`${instance} gets a ${message.type} before its time`);
       if (times[0]! < before) this.#problem(`${instance} gets a ${message.type} after one that was due later`); // B4
       before = Math.max(before, times[0]!);
     }
