@@ -24,9 +24,9 @@ const TIMEOUT_MS = 120_000;
 const missing = postgresAvailable();
 
 test(
-  `nothing is lost or done twice on SQLite when workers are killed ${KILLS} times`,
+  `nothing is lost or done twice on SQLite when workers of random orchestrations are killed ${KILLS} times`,
   async () => {
-    const report = await kills("sqlite");
+    const report = await kills("sqlite", "random");
 
     expect(report).toMatchObject({ problems: [], kills: KILLS, ended: report.started });
     expect(report.runs).toBeGreaterThanOrEqual(report.calls);
@@ -38,21 +38,21 @@ test(
   `nothing is lost or done twice on PostgreSQL when workers are killed ${KILLS} times, and the server once`,
   async ({ skip }) => {
     skip(missing !== null, String(missing));
-    const report = await kills("postgres");
+    const report = await kills("postgres", "rich");
 
     expect(report).toMatchObject({ problems: [], kills: KILLS, restarts: 1, ended: report.started });
   },
   TIMEOUT_MS,
 );
 
-async function kills(store: string): Promise<Report> {
+async function kills(store: "sqlite" | "postgres", load: "random" | "rich"): Promise<Report> {
   const folder = mkdtempSync(join(tmpdir(), "duroxide-kills-report-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const json = join(folder, "report.json");
   const size = ["--kills", String(KILLS), "--restarts", "1", "--workers", "2", "--in-flight", "22"];
   const { stderr } = await runProgram(
     "../../scripts/kills.mjs",
-    ["--store", store, "--seed", "5", ...size, "--every-ms", "400", "--json", json],
+    ["--store", store, "--load", load, "--seed", "5", ...size, "--every-ms", "400", "--json", json],
     { timeoutMs: TIMEOUT_MS },
   );
   expect(stderr).toBe("");

@@ -120,7 +120,9 @@ export class Workers {
     this.#expected.add(worker);
     const ended = once(worker, "exit");
     worker.send(word);
-    await ended;
+    const [code, signal] = await ended;
+    if (signal !== "SIGKILL")
+      throw new Error(`A worker that was to be killed has ended by itself, with ${code ?? signal}.`);
     return true;
   }
 

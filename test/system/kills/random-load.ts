@@ -24,7 +24,7 @@ const WRITE_EVERY_MS = 500;
 
 export const tags = [TAG];
 /** Late answers to what was given up, events that nobody waits for, and messages that nobody reads. */
-export const usualFacts = ["messages-dropped", "rejection-kept"];
+export const usualFacts = ["messages-dropped"];
 export const orchestrations = Object.values(definitions());
 export const activities = [
   workActivity(({ signal }, { tookMs }) => pause(Math.min(tookMs, LONGEST_WORK_MS), undefined, { signal })),
