@@ -6,7 +6,7 @@
 //       whoever awaits it later.
 //   D2. Only a new instance is stopped, for as long as the runtime that began it keeps it in memory. One that has a history,
 //       whoever wrote it, gets what it asks for, on replay and after it, and the call is reported: a guard that is switched
-//       on fails nothing that would have gone on without it.
+//       on fails nothing that was begun without it.
 //   D3. Where code does not decide, nothing is failed or reported: not outside a turn, and not after the end.
 
 import { NondeterministicCallError, unreachable } from "../errors.js";

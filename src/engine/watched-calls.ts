@@ -82,6 +82,7 @@ function places(): readonly Place[] {
     { ...chance, name: "crypto.randomUUID", owner: crypto, key: "randomUUID" },
     { ...chance, name: "crypto.getRandomValues", owner: crypto, key: "getRandomValues" },
     { ...chance, name: "crypto.randomUUID", owner: nodeCrypto, key: "randomUUID" },
+    { ...chance, name: "crypto.getRandomValues", owner: nodeCrypto, key: "getRandomValues" },
     { ...chance, name: "crypto.randomBytes", owner: nodeCrypto, key: "randomBytes" },
     { ...chance, name: "crypto.randomInt", owner: nodeCrypto, key: "randomInt" },
     { ...chance, name: "crypto.randomFillSync", owner: nodeCrypto, key: "randomFillSync" },

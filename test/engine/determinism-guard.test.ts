@@ -79,6 +79,7 @@ describe("code of a new instance that calls what no history records", () => {
     ["crypto.randomUUID()", () => randomUUID(), CHANCE],
     ["crypto.getRandomValues()", () => crypto.getRandomValues(new Uint8Array(2)), CHANCE],
     ["crypto.getRandomValues()", () => nodeCrypto.webcrypto.getRandomValues(new Uint8Array(2)), CHANCE],
+    ["crypto.getRandomValues()", () => nodeCrypto.getRandomValues(new Uint8Array(2)), CHANCE],
     ["crypto.randomBytes()", () => nodeCrypto.randomBytes(2), CHANCE],
     ["crypto.randomInt()", () => nodeCrypto.randomInt(2), CHANCE],
     ["crypto.randomFillSync()", () => nodeCrypto.randomFillSync(Buffer.alloc(2)), CHANCE],

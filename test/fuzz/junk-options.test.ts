@@ -8,6 +8,8 @@ import fc from "fast-check";
 import { afterAll, describe, expect, test } from "vitest";
 import { Client } from "../../src/client/client.js";
 import { activity, event, orchestration } from "../../src/define.js";
+import { DEFAULT_LIMITS } from "../../src/history/limits.js";
+import { withPayloadCodec } from "../../src/provider/payload-codec.js";
 import { MemoryProvider } from "../../src/providers/memory/index.js";
 import { entraPassword, migrations } from "../../src/providers/postgres/index.js";
 import { POSTGRES_DEFAULTS, resolveOptions } from "../../src/providers/postgres/options.js";
@@ -82,14 +84,7 @@ function anyOptions(names: readonly string[]): fc.Arbitrary<object> {
 }
 
 describe("a runtime", () => {
-  const names = [
-    ...Object.keys(DEFAULT_RUNTIME_OPTIONS),
-    "provider",
-    "orchestrations",
-    "activities",
-    "registry",
-    "determinismGuard",
-  ];
+  const names = [...Object.keys(DEFAULT_RUNTIME_OPTIONS), "provider", "orchestrations", "activities", "registry"];
   const undo = (runtime: unknown) => (runtime as Runtime).shutdown({ graceMs: 0 });
 
   test("refuses junk in place of its options, and of each of them", async () => {
@@ -107,8 +102,7 @@ describe("a runtime", () => {
         "maxMs",
         "min",
         "max",
-        "maxKvKeys",
-        "maxKvValueBytes",
+        ...Object.keys(DEFAULT_LIMITS),
         "kind",
         "tags",
         "Nothing",
@@ -264,8 +258,14 @@ describe("a client", () => {
   test("is made of a provider and good options, or refused", async () => {
     await expectTyped((junk) => new Client(given(junk)));
     await expectTyped((junk) => new Client(store, given(junk)));
-    const names = ["clock", "newId", "pollIntervalMs", "recheckIntervalMs", "payloadCodec"];
+    const names = ["clock", "newId", "pollIntervalMs", "recheckIntervalMs", "limits"];
     await expectTypedOptions((options) => new Client(store, options), names);
+  });
+
+  test("of a provider with a codec is refused where either is none", async () => {
+    await expectTyped((junk) => withPayloadCodec(given(junk), { encode: (text) => text, decode: (text) => text }));
+    await expectTyped((junk) => withPayloadCodec(store, given(junk)));
+    await expectTypedOptions((codec) => withPayloadCodec(store, given(codec)), ["encode", "decode"]);
   });
 
   const calls: Readonly<Record<string, (junk: never) => unknown>> = {

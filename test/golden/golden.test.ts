@@ -27,7 +27,7 @@ describe("the golden histories", () => {
     expect([...shown].sort()).toEqual(Object.keys(EVERY_TYPE).sort());
   });
 
-  test("show every kind of failure that an execution of ours can end with", () => {
+  test("show every kind of failure that an execution of ours can end with, but for a history beyond its limits", () => {
     const failures = EXECUTIONS.flatMap(({ events }) => failureOf(events) ?? []);
     expect([...new Set(failures.map(kindOf))].sort()).toEqual([
       "Cancelled",
