@@ -35,7 +35,8 @@ export async function storeProblems(store: Provider, knowledge: Knowledge): Prom
     problems.push(...mailboxProblems(instance));
     problems.push(...childProblems(instances, instance, knowledge));
     const last = executions.at(-1)?.at(-1);
-    if (last === undefined || !isTerminal(last)) problems.push(`${instanceId} has not ended`);
+    const hasEnded = last !== undefined && isTerminal(last);
+    if (!hasEnded && !knowledge.isDeleted(instanceId)) problems.push(`${instanceId} has not ended`);
   }
   return problems;
 }
