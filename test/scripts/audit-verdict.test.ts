@@ -19,7 +19,7 @@ function noAnswer(message: string, more: object = {}): string {
   return JSON.stringify({ message, ...more, error: { summary: "", detail: "" } });
 }
 
-const ENDPOINT = "https://registry.example/-/npm/v1/security/advisories/bulk";
+const ENDPOINT = "https://packages.test/audit";
 
 describe("a dependency audit", () => {
   test.each<[what: string, output: string, verdict: AuditVerdict]>([

@@ -6,6 +6,7 @@ import { type Event, type EventOf, isTerminal } from "../../src/history/event.js
 import type { KvEntry } from "../../src/history/kv-entry.js";
 import { historyProblems } from "../../src/history/valid-history.js";
 import type { Provider } from "../../src/provider/provider.js";
+import { kvAfter } from "../../src/testing/kv-after.js";
 import { replay } from "../../src/testing/replay.js";
 import { orchestrations } from "./interpreter.js";
 import { modelProblems, type Remains } from "./model.js";
@@ -62,22 +63,16 @@ async function instancesOf(store: Provider): Promise<ReadonlyMap<string, Instanc
 /** Code that starts from nothing takes the decisions that are recorded, whoever took them, warm or cold. */
 async function replayProblems({ instanceId, executions }: Instance): Promise<readonly string[]> {
   const code: OrchestrationDefinition[] = Object.values(orchestrations());
-  const kv = new Map<string, KvEntry>();
+  let kv: ReadonlyMap<string, KvEntry> = new Map();
   for (const [place, events] of executions.entries()) {
     try {
-      await replay(events, code, { kv: new Map(kv) });
+      await replay(events, code, { kv });
     } catch (error) {
       return [`${instanceId}: execution ${place + 1} is not replayed: ${messageOf(error)}`];
     }
-    for (const event of events) apply(kv, event);
+    kv = kvAfter(events, kv);
   }
   return [];
-}
-
-function apply(kv: Map<string, KvEntry>, event: Event): void {
-  if (event.type === "KeyValueSet") kv.set(event.key, { value: event.value, lastUpdatedAtMs: event.lastUpdatedAtMs });
-  if (event.type === "KeyValueCleared") kv.delete(event.key);
-  if (event.type === "KeyValuesCleared") kv.clear();
 }
 
 /** A child ends before its time only if its parent says so, or has ended without an answer of it. */
