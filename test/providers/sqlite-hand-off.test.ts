@@ -532,6 +532,61 @@ describe("who may have what", () => {
   });
 });
 
+/** Of each queue it is known that nothing is ready: somebody has looked, found nothing, and given up. */
+async function knownToBeEmpty({ clock, provider }: { clock: VirtualClock; provider: SqliteProvider }): Promise<void> {
+  const looks = [fetchTurn(provider, { pollTimeoutMs: 1 }), fetchWork(provider, { pollTimeoutMs: 1 })];
+  await clock.advance(1);
+  expect(await Promise.all(looks)).toEqual([null, null]);
+}
+
+describe("a fetch that begins to wait where nothing was ready", () => {
+  test("finds at once what another connection has committed since, though nobody looks for that", async () => {
+    const { clock, provider, file } = await open({ crossProcessPollMs: 0 });
+    await using other = await SqliteProvider.open(file, { clock });
+    await knownToBeEmpty({ clock, provider });
+    await other.enqueueForOrchestrator(start("a"));
+    await other.enqueueForWorker(act("a", 1));
+
+    expect(instancesOf(await endedOf(clock, [fetchTurn(provider, WAITS)]))).toEqual(["a"]);
+    expect(idsOf(await endedOf(clock, [fetchWork(provider, WAITS)]))).toEqual([1]);
+  });
+
+  test("finds at once what fell due while nobody waited", async () => {
+    const { clock, provider } = await open();
+    await provider.enqueueForOrchestrator(start("late"), { delayMs: 500 });
+    await provider.enqueueForWorker(act("a", 1));
+    await takeWork(provider, { lockTimeoutMs: 500 });
+    await knownToBeEmpty({ clock, provider });
+    await clock.advance(1_000);
+
+    expect(instancesOf(await endedOf(clock, [fetchTurn(provider, WAITS)]))).toEqual(["late"]);
+    expect(idsOf(await endedOf(clock, [fetchWork(provider, WAITS)]))).toEqual([1]);
+  });
+
+  test("finds at once what a commit has left because nobody who waited could take it", async () => {
+    const { clock, provider } = await open();
+    const pinned = { ...NAMED, pinnedVersion: semver("2.0.0") };
+    await create(provider, "a", { metadata: pinned });
+    await knownToBeEmpty({ clock, provider });
+    const other = fetchTurn(provider, { ...WAITS, capability: supports("1.0.0..1.9.9") });
+    const gpu = fetchWork(provider, { ...WAITS, tagFilter: { kind: "tags", tags: ["gpu"] } });
+    await clock.advance(0);
+    await Promise.all([provider.enqueueForOrchestrator(raised("a")), provider.enqueueForWorker(act("a", 1))]);
+
+    expect(instancesOf(await endedOf(clock, [fetchTurn(provider, WAITS), other]))).toEqual(["a", "waits"]);
+    expect(idsOf(await endedOf(clock, [fetchWork(provider, WAITS), gpu]))).toEqual([1, "waits"]);
+  });
+
+  test("is served by the next commit that makes work for it", async () => {
+    const { clock, provider } = await open();
+    await knownToBeEmpty({ clock, provider });
+    const waiting = [fetchTurn(provider, WAITS), fetchTurn(provider, WAITS)];
+    await provider.enqueueForOrchestrator(start("a"));
+
+    expect(instancesOf(await endedOf(clock, waiting))).toEqual(["a", "waits"]);
+  });
+});
+
 describe("a fetch that begins to wait", () => {
   test("is woken at the end of a lock that was made shorter before", async () => {
     const { clock, provider } = await open();

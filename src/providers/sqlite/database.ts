@@ -9,12 +9,17 @@
 //   D6. A statement meets its tables as if every write that is kept had been written: those of its tables are, first.
 //   D7. What write transactions have seen and written is as they left it while the epoch lasts. It ends when another
 //       connection has committed, and when a transaction is taken back.
+//   D8. Who asks between transactions whether anything is ready hears of what others have committed until the event loop last
+//       came round.
 
 import { type Clock, sleep } from "../../clock.js";
 import { ProviderError } from "../../errors.js";
 import { loadDriver, type SqliteConnection, type SqliteStatement, type SqlValue } from "./driver.js";
 import { busyError, closedError, isBusy, toProviderError } from "./driver-errors.js";
 import type { SqliteSettings } from "./options.js";
+
+// Captured at load, so that the fake timers of a test framework do not make it lie.
+const immediate = setImmediate;
 
 /** How long the library itself may block the event loop for another process's lock: about the length of a commit. */
 const DRIVER_BUSY_TIMEOUT_MS = 20;
@@ -96,6 +101,8 @@ export class Database {
   #still: Tables = 0;
   #epoch = 0;
   #lastVersion = 0;
+  /** Whether it was compared since the event loop last came round. */
+  #isVersionFresh = false;
   readonly #closing = new AbortController();
   #pause: Promise<void> | null = null;
   #changes = 0;
@@ -141,14 +148,19 @@ export class Database {
     return changes;
   }
 
-  /** Many rows with few statements, in their order. Answers how many it has changed. */
-  runMany(statement: ManyRows, rows: readonly (readonly SqlValue[])[]): number {
+  /**
+   * Many rows with few statements, in their order. Answers how many it has changed. `stirs`: whether one of them may be
+   * ready.
+   */
+  runMany(statement: ManyRows, rows: readonly (readonly SqlValue[])[], stirs = true): number {
     let changes = 0;
     for (let from = 0; from < rows.length; ) {
       const size = Math.min(MOST_ROWS, 2 ** (31 - Math.clz32(rows.length - from)));
       const values: SqlValue[] = [];
       for (let place = from; place < from + size; place += 1) values.push(...rows[place]!);
+      const still = this.#still;
       changes += this.run(statement.sql(size), ...values);
+      if (!stirs) this.#still = still;
       from += size;
     }
     return changes;
@@ -165,6 +177,19 @@ export class Database {
     if (this.get(look) !== undefined) return true;
     this.#still |= table;
     return false;
+  }
+
+  /** Whether nothing is ready in the table as of the last commit, whoever made it. Between transactions. D8 */
+  isStill(table: Tables): boolean {
+    if ((this.#still & table) === 0 || this.#isClosed) return false;
+    if (!this.#isVersionFresh) {
+      if (this.dataVersion() !== this.#lastVersion) return false;
+      this.#isVersionFresh = true;
+      immediate(() => {
+        this.#isVersionFresh = false;
+      });
+    }
+    return true;
   }
 
   /** Until the end of the transaction. D6 */

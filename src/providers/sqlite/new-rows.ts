@@ -67,6 +67,8 @@ export class NewMessages {
   readonly #heldBack = new Map<string, NewMessage[]>();
   readonly #locks = new Map<string, Row>();
   #rows: Row[] = [];
+  /** Whether one of the rows can be fetched. */
+  #hasReady = false;
   /** Null: nobody knows. */
   #lastId: number | null = null;
   /** How many there ever were. */
@@ -151,8 +153,9 @@ export class NewMessages {
 
   /** And what was taken under them. */
   writeTaken(): void {
-    if (this.#rows.length > 0) this.#db.runMany(insertMessages, this.#rows);
+    if (this.#rows.length > 0) this.#db.runMany(insertMessages, this.#rows, this.#hasReady);
     this.#rows = [];
+    this.#hasReady = false;
     if (this.#locks.size > 0) this.#db.runMany(insertLocks, [...this.#locks.values()]);
     this.#locks.clear();
   }
@@ -165,6 +168,7 @@ export class NewMessages {
   #keep(instanceId: string, message: NewMessage, state: "ready" | "taken", attempts: number): number {
     const { isStart, parentId, text } = message;
     const id = this.nextId();
+    this.#hasReady ||= state === "ready";
     this.#rows.push([id, instanceId, state, this.#now, this.#now, isStart ? 1 : 0, parentId, attempts, text]);
     return id;
   }
@@ -212,9 +216,10 @@ export class NewActivities {
   }
 
   writeAll(): void {
+    const hasReady = this.#waiting.length > 0;
     for (const activity of this.#waiting) this.#keep(activity, null, null, 0);
     this.#waiting = [];
-    if (this.#rows.length > 0) this.#db.runMany(insertActivities, this.#rows);
+    if (this.#rows.length > 0) this.#db.runMany(insertActivities, this.#rows, hasReady);
     this.#rows = [];
     this.#lastId = null;
   }

@@ -17,6 +17,11 @@ export class NextDue {
     this.#at = null;
   }
 
+  /** Whether nothing falls due until then, for sure. */
+  isAfter(timeMs: number): boolean {
+    return this.#at !== null && this.#at > timeMs;
+  }
+
   /** The first that falls due after `since`. `look` finds out where that is not known; null: nothing ever does. */
   after(since: number, look: () => Promise<number | null>): Promise<number | null> | number | null {
     if (this.#at !== null && this.#at > since) return finite(this.#at);

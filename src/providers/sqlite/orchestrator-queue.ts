@@ -70,7 +70,7 @@ export const deleteTimer = `
 `;
 
 export const selectReady = `SELECT 1 FROM duroxide_orchestrator_queue WHERE state = 'ready' LIMIT 1`;
-const MESSAGES = tablesIn("duroxide_orchestrator_queue");
+export const MESSAGES = tablesIn("duroxide_orchestrator_queue");
 
 /** When the passing of time alone makes a message visible, or ends a lock. */
 export const selectNextDue = `

@@ -38,7 +38,7 @@ import type {
 } from "../../provider/provider.js";
 import { adminStore } from "./admin.js";
 import { ChangePoller } from "./change-poller.js";
-import { Database } from "./database.js";
+import { Database, type Tables } from "./database.js";
 import { fetchOrchestration } from "./fetch-orchestration.js";
 import { GroupCommit, type Served } from "./group-commit.js";
 import { appendEvents, latestExecution, readEvents } from "./history.js";
@@ -47,11 +47,19 @@ import { kvValue, kvValues } from "./kv.js";
 import { migrate } from "./migrations.js";
 import { NextDue } from "./next-due.js";
 import { absolutePath, resolveOptions, type SqliteOptions, type SqliteSettings } from "./options.js";
-import { abandonBatch, enqueueMessage, instanceMayBegin, nextMessageAt, renewLock } from "./orchestrator-queue.js";
+import {
+  abandonBatch,
+  enqueueMessage,
+  instanceMayBegin,
+  MESSAGES,
+  nextMessageAt,
+  renewLock,
+} from "./orchestrator-queue.js";
 import { removeExpiredSessions, renewSessions } from "./sessions.js";
 import type { Transaction } from "./transaction.js";
 import { commitTurn } from "./turn-commit.js";
 import {
+  ACTIVITIES,
   abandonActivity,
   ackActivity,
   enqueueActivity,
@@ -66,6 +74,7 @@ type Take<T> = (tx: Transaction) => T | null;
 /** One of the two queues, and those who wait for work from it. */
 interface Queue<T> {
   readonly operation: string;
+  readonly table: Tables;
   readonly signal: WorkSignal<T, Take<T>>;
   readonly nextDue: NextDue;
   readonly nextAt: (db: Database, since: number) => number | null;
@@ -119,12 +128,14 @@ export class SqliteProvider implements Provider {
     this.#settings = settings;
     this.#messages = {
       operation: "fetchOrchestrationItem",
+      table: MESSAGES,
       signal: new WorkSignal(clock),
       nextDue: new NextDue(),
       nextAt: nextMessageAt,
     };
     this.#activities = {
       operation: "fetchWorkItem",
+      table: ACTIVITIES,
       signal: new WorkSignal(clock),
       nextDue: new NextDue(),
       nextAt: nextActivityAt,
@@ -363,7 +374,7 @@ export class SqliteProvider implements Provider {
   #search<T>({ queue, group, options, take, joins }: Search<T>): Promise<T | null> {
     const { pollTimeoutMs = 0, signal } = options;
     if (signal?.aborted) return NOTHING;
-    const { operation, nextDue, nextAt } = queue;
+    const { operation, table, nextDue, nextAt } = queue;
     if (pollTimeoutMs <= 0) return this.#writes.fetch(operation, take);
 
     let lookedAt = 0;
@@ -373,12 +384,15 @@ export class SqliteProvider implements Provider {
       signal,
       joins,
       want: take,
-      attempt: (looks) =>
-        this.#writes.fetch(operation, (tx) => {
+      attempt: (looks) => {
+        lookedAt = this.#settings.clock.now();
+        if (nextDue.isAfter(lookedAt) && this.#database.isStill(table)) return null; // Nobody would find anything.
+        return this.#writes.fetch(operation, (tx) => {
           lookedAt = tx.now;
           looks();
           return take(tx);
-        }),
+        });
+      },
       nextDueAt: () => nextDue.after(lookedAt, () => this.#database.read(operation, (db) => nextAt(db, lookedAt))),
       onEnd: this.#changes?.enter(),
     });

@@ -38,7 +38,7 @@ export const selectEndedHold = `SELECT 1 FROM duroxide_worker_queue WHERE held_u
 export const releaseEndedHolds = `UPDATE duroxide_worker_queue SET held_until = NULL WHERE held_until <= ?`;
 
 export const selectReady = `SELECT 1 FROM duroxide_worker_queue WHERE held_until IS NULL LIMIT 1`;
-const ACTIVITIES = tablesIn("duroxide_worker_queue");
+export const ACTIVITIES = tablesIn("duroxide_worker_queue");
 
 /** The oldest activity with this tag that belongs to no session. */
 export const selectOldest = `
