@@ -540,16 +540,23 @@ async function knownToBeEmpty({ clock, provider }: { clock: VirtualClock; provid
 }
 
 describe("a fetch that begins to wait where nothing was ready", () => {
-  test("finds at once what another connection has committed since, though nobody looks for that", async () => {
-    const { clock, provider, file } = await open({ crossProcessPollMs: 0 });
-    await using other = await SqliteProvider.open(file, { clock });
-    await knownToBeEmpty({ clock, provider });
-    await other.enqueueForOrchestrator(start("a"));
-    await other.enqueueForWorker(act("a", 1));
+  const LOOKS = [
+    ["turns", (provider: SqliteProvider) => fetchTurn(provider, WAITS)],
+    ["activities", (provider: SqliteProvider) => fetchWork(provider, WAITS)],
+  ] as const;
 
-    expect(instancesOf(await endedOf(clock, [fetchTurn(provider, WAITS)]))).toEqual(["a"]);
-    expect(idsOf(await endedOf(clock, [fetchWork(provider, WAITS)]))).toEqual([1]);
-  });
+  test.each(LOOKS)(
+    "finds at once what another connection has committed since, though nobody looks for that: %s",
+    async (_, look) => {
+      const { clock, provider, file } = await open({ crossProcessPollMs: 0 });
+      await using other = await SqliteProvider.open(file, { clock });
+      await knownToBeEmpty({ clock, provider });
+      await other.enqueueForOrchestrator(start("a"));
+      await other.enqueueForWorker(act("a", 1));
+
+      expect(await endedOf<unknown>(clock, [look(provider)])).toMatchObject([{ item: { instance: "a" } }]);
+    },
+  );
 
   test("finds at once what fell due while nobody waited", async () => {
     const { clock, provider } = await open();

@@ -228,12 +228,13 @@ function fetchStored(
   range: SemVerRange,
 ): LockedOrchestrationItem | null {
   tx.newMessages.writeAll();
-  for (;;) {
+  while (isAnyReady(tx)) {
     const candidate = oldestCandidate(tx, range);
     if (candidate === undefined) return null;
     const locked = describe(tx, candidate, options, takeBatch(tx, candidate, options));
     if (locked !== null) return locked;
   }
+  return null;
 }
 
 /** Null where nobody knows what the instance is. */
