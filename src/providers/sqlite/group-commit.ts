@@ -8,6 +8,7 @@
 //   G6. Fetches that wait are served in the transaction that made work for them, without a commit of their own; those that
 //       have just come, after them. What fails there is not the fault of those who wrote: they are run again without it,
 //       and the fetches look for themselves.
+//   G7. Where a commit hands out activities and turns, activities go first: they wait for the world, turns take the CPU.
 
 import { type Clock, holding } from "../../clock.js";
 import { Batcher, type Outcome } from "../../provider/kit/batcher.js";
@@ -25,6 +26,7 @@ interface Call {
   readonly work: (tx: Transaction) => unknown;
   /** Whether it takes work: it comes last, after those who make work, and after those who have waited longer. */
   readonly isFetch: boolean;
+  readonly takesActivity: boolean;
 }
 
 /** Those for whom a transaction takes work beside its calls. */
@@ -37,7 +39,8 @@ export interface Servants {
 
 /** What was taken for those who wait. One of both must be called. */
 export interface Served {
-  give(): void;
+  /** `afterActivities`: the same commit has handed activities to others. G7 */
+  give(afterActivities: boolean): void;
   giveBack(): void;
 }
 
@@ -54,6 +57,8 @@ export class GroupCommit {
   readonly #own = new OwnLocks();
   /** What is committed, and not given yet: those who wrote hear of it first. */
   #committed: Served[] = [];
+  /** Whether, with that, activities go to those who have asked for them. */
+  #handsOutActivities = false;
   /** Ends the hold on the time of those who are not tried yet. Null: there are none. */
   #letTimeGo: (() => void) | null = null;
 
@@ -82,7 +87,8 @@ export class GroupCommit {
     const refusal = this.#deps.database.refusal(operation);
     if (refusal !== null) return Promise.reject(refusal);
     this.#holdTime();
-    return this.#batcher.submit({ operation, work, isFetch }) as Promise<T>;
+    const takesActivity = operation === "fetchWorkItem";
+    return this.#batcher.submit({ operation, work, isFetch, takesActivity }) as Promise<T>;
   }
 
   /** Resolves when nothing is pending. */
@@ -91,9 +97,10 @@ export class GroupCommit {
   }
 
   #giveServed(): void {
-    const served = this.#committed;
+    const [served, afterActivities] = [this.#committed, this.#handsOutActivities];
     this.#committed = [];
-    for (const each of served) each.give();
+    this.#handsOutActivities = false;
+    for (const each of served) each.give(afterActivities);
   }
 
   /** Until they were tried once, and no longer: whoever waits for another process waits for time. */
@@ -139,12 +146,17 @@ export class GroupCommit {
         return { outcomes, effects: tx.effects };
       });
       this.#committed.push(...served.splice(0)); // G1
+      this.#handsOutActivities ||= calls.some((call, place) => call.takesActivity && isFound(outcomes[place]));
       announce(effects, serve !== null);
       return outcomes;
     } finally {
       for (const taken of served) taken.giveBack(); // The transaction was taken back.
     }
   }
+}
+
+function isFound(outcome: Outcome<unknown> | undefined): boolean {
+  return outcome !== undefined && "value" in outcome && outcome.value !== null;
 }
 
 class ServingFailed extends Error {}

@@ -18,8 +18,6 @@ import { completeAdmin } from "../../provider/kit/complete-admin.js";
 import type { Effects } from "../../provider/kit/effects.js";
 import { InstanceWatchers } from "../../provider/kit/instance-watchers.js";
 import { checkCompletion, checkOrchestratorItem, checkWorkerItem } from "../../provider/kit/refusals.js";
-import { type Reservation, WorkSignal } from "../../provider/kit/work-signal.js";
-import { workerGroup } from "../../provider/kit/worker-wake.js";
 import type {
   AbandonOptions,
   EnqueueOptions,
@@ -38,57 +36,18 @@ import type {
 } from "../../provider/provider.js";
 import { adminStore } from "./admin.js";
 import { ChangePoller } from "./change-poller.js";
-import { Database, type Tables } from "./database.js";
-import { fetchOrchestration } from "./fetch-orchestration.js";
-import { GroupCommit, type Served } from "./group-commit.js";
+import { Database } from "./database.js";
+import { GroupCommit } from "./group-commit.js";
 import { appendEvents, latestExecution, readEvents } from "./history.js";
 import { customStatus, hasBegun, instanceStats, instanceStatus, recordAppend } from "./instances.js";
 import { kvValue, kvValues } from "./kv.js";
 import { migrate } from "./migrations.js";
-import { NextDue } from "./next-due.js";
 import { absolutePath, resolveOptions, type SqliteOptions, type SqliteSettings } from "./options.js";
-import {
-  abandonBatch,
-  enqueueMessage,
-  instanceMayBegin,
-  MESSAGES,
-  nextMessageAt,
-  renewLock,
-} from "./orchestrator-queue.js";
+import { abandonBatch, enqueueMessage, instanceMayBegin, renewLock } from "./orchestrator-queue.js";
 import { removeExpiredSessions, renewSessions } from "./sessions.js";
-import type { Transaction } from "./transaction.js";
 import { commitTurn } from "./turn-commit.js";
-import {
-  ACTIVITIES,
-  abandonActivity,
-  ackActivity,
-  enqueueActivity,
-  fetchActivity,
-  nextActivityAt,
-  renewActivity,
-} from "./worker-queue.js";
-
-/** Takes work for one fetch, in whose transaction ever. */
-type Take<T> = (tx: Transaction) => T | null;
-
-/** One of the two queues, and those who wait for work from it. */
-interface Queue<T> {
-  readonly operation: string;
-  readonly table: Tables;
-  readonly signal: WorkSignal<T, Take<T>>;
-  readonly nextDue: NextDue;
-  readonly nextAt: (db: Database, since: number) => number | null;
-}
-
-/** A fetch that may wait. */
-interface Search<T> {
-  readonly queue: Queue<T>;
-  readonly group: () => string;
-  readonly options: { readonly pollTimeoutMs?: number; readonly signal?: AbortSignal };
-  readonly take: Take<T>;
-  /** Whether all fetches of its group want the same. */
-  readonly joins: boolean;
-}
+import { WaitingFetches } from "./waiting-fetches.js";
+import { abandonActivity, ackActivity, enqueueActivity, renewActivity } from "./worker-queue.js";
 
 /**
  * Keeps everything in one SQLite file, which several processes of one machine may share.
@@ -106,8 +65,7 @@ export class SqliteProvider implements Provider {
   readonly #database: Database;
   readonly #writes: GroupCommit;
   readonly #settings: SqliteSettings;
-  readonly #messages: Queue<LockedOrchestrationItem>;
-  readonly #activities: Queue<LockedWorkItem>;
+  readonly #waiting: WaitingFetches;
   readonly #watchers = new InstanceWatchers();
   /** Null: only this process can see the database, or nobody wants to know. */
   readonly #changes: ChangePoller | null;
@@ -122,24 +80,16 @@ export class SqliteProvider implements Provider {
       database,
       clock,
       newToken: settings.newId,
-      serve: (tx) => this.#serve(tx),
+      serve: (tx) => this.#waiting.serve(tx),
       announce: (effects, isServed) => this.#announce(effects, isServed),
     });
     this.#settings = settings;
-    this.#messages = {
-      operation: "fetchOrchestrationItem",
-      table: MESSAGES,
-      signal: new WorkSignal(clock),
-      nextDue: new NextDue(),
-      nextAt: nextMessageAt,
-    };
-    this.#activities = {
-      operation: "fetchWorkItem",
-      table: ACTIVITIES,
-      signal: new WorkSignal(clock),
-      nextDue: new NextDue(),
-      nextAt: nextActivityAt,
-    };
+    this.#waiting = new WaitingFetches({
+      database,
+      clock,
+      look: (operation, take) => this.#writes.fetch(operation, take),
+      enter: () => this.#changes?.enter(),
+    });
     const readVersion = () => database.dataVersion();
     this.#changes =
       database.isShared && crossProcessPollMs > 0
@@ -182,8 +132,7 @@ export class SqliteProvider implements Provider {
    * reject. Closing twice does nothing.
    */
   async close(): Promise<void> {
-    this.#messages.signal.close();
-    this.#activities.signal.close();
+    this.#waiting.close();
     this.#changes?.close();
     this.#database.beginClosing();
     await this.#writes.idle();
@@ -206,14 +155,7 @@ export class SqliteProvider implements Provider {
   }
 
   fetchOrchestrationItem(options: FetchOrchestrationOptions): Promise<LockedOrchestrationItem | null> {
-    if (options.capability?.supportedVersions.length === 0) return NOTHING;
-    return this.#search({
-      queue: this.#messages,
-      group: () => JSON.stringify(options.capability?.supportedVersions[0] ?? null),
-      options,
-      take: (tx) => fetchOrchestration(tx, options),
-      joins: true,
-    });
+    return this.#waiting.fetchTurn(options);
   }
 
   ackOrchestrationItem(lockToken: string, turn: TurnCommit): Promise<void> {
@@ -238,14 +180,7 @@ export class SqliteProvider implements Provider {
   }
 
   fetchWorkItem(options: FetchWorkOptions): Promise<LockedWorkItem | null> {
-    if (options.tagFilter?.kind === "none") return NOTHING;
-    return this.#search({
-      queue: this.#activities,
-      group: () => workerGroup(options),
-      options,
-      take: (tx) => fetchActivity(tx, options),
-      joins: options.session === undefined,
-    });
+    return this.#waiting.fetchActivity(options);
   }
 
   ackWorkItem(lockToken: string, completion: OrchestratorItem | null): Promise<void> {
@@ -315,31 +250,10 @@ export class SqliteProvider implements Provider {
     return this.#database.read("getInstanceStats", (db) => instanceStats(db, instance));
   }
 
-  // Transactions, and those who wait for them
-
-  /** Takes what has become ready since the last time for those who wait for it. */
-  #serve(tx: Transaction): Served {
-    const { served: before, effects } = tx;
-    const [messages, activities] = [
-      effects.readyMessages - before.messages,
-      effects.readyActivities - before.activities,
-    ];
-    before.messages = effects.readyMessages;
-    before.activities = effects.readyActivities;
-    const served = new ServedFetches();
-    try {
-      serveQueue(tx, this.#messages, messages, served);
-      serveQueue(tx, this.#activities, activities, served);
-      return served;
-    } catch (error) {
-      served.giveBack();
-      throw error;
-    }
-  }
+  // Those who want to know
 
   #announce(effects: Effects, isServed: boolean): void {
-    announceQueue(this.#messages, isServed ? 0 : effects.readyMessages, effects.nextMessageAt);
-    announceQueue(this.#activities, isServed ? 0 : effects.readyActivities, effects.nextActivityAt);
+    this.#waiting.announce(effects, isServed);
     for (const [instance, change] of effects.changedInstances)
       this.#tell(() => this.#watchers.changed(instance, change));
     for (const warning of effects.warnings) this.#tell(() => this.#settings.onWarning(warning));
@@ -355,10 +269,7 @@ export class SqliteProvider implements Provider {
   }
 
   #somebodyCommitted(): void {
-    for (const { signal, nextDue } of [this.#messages, this.#activities]) {
-      nextDue.forget();
-      signal.notify();
-    }
+    this.#waiting.anythingChanged();
     this.#watchers.anythingChanged();
   }
 
@@ -370,72 +281,4 @@ export class SqliteProvider implements Provider {
       leave?.();
     };
   }
-
-  #search<T>({ queue, group, options, take, joins }: Search<T>): Promise<T | null> {
-    const { pollTimeoutMs = 0, signal } = options;
-    if (signal?.aborted) return NOTHING;
-    const { operation, table, nextDue, nextAt } = queue;
-    if (pollTimeoutMs <= 0) return this.#writes.fetch(operation, take);
-
-    let lookedAt = 0;
-    return queue.signal.longPoll({
-      group: group(),
-      pollTimeoutMs,
-      signal,
-      joins,
-      want: take,
-      attempt: (looks) => {
-        lookedAt = this.#settings.clock.now();
-        if (nextDue.isAfter(lookedAt) && this.#database.isStill(table)) return null; // Nobody would find anything.
-        return this.#writes.fetch(operation, (tx) => {
-          lookedAt = tx.now;
-          looks();
-          return take(tx);
-        });
-      },
-      nextDueAt: () => nextDue.after(lookedAt, () => this.#database.read(operation, (db) => nextAt(db, lookedAt))),
-      onEnd: this.#changes?.enter(),
-    });
-  }
-}
-
-const NOTHING = Promise.resolve(null);
-
-/** What a transaction has taken for fetches that wait. */
-class ServedFetches implements Served {
-  readonly #given: { readonly give: () => void; readonly giveBack: () => void }[] = [];
-
-  add<T>(reservation: Reservation<T, unknown>, found: T): void {
-    this.#given.push({ give: () => reservation.give(found), giveBack: () => reservation.giveBack() });
-  }
-
-  give(): void {
-    for (const each of this.#given) each.give();
-  }
-
-  giveBack(): void {
-    for (const each of this.#given) each.giveBack();
-  }
-}
-
-function serveQueue<T>(tx: Transaction, { signal }: Queue<T>, ready: number, served: ServedFetches): void {
-  if (!(ready > 0)) return; // Also where it was, and is, as many as there may be.
-  const waiting = [...signal.reserve(ready)];
-  try {
-    for (let next = waiting[0]; next !== undefined; next = waiting[0]) {
-      const found = next.want(tx);
-      waiting.shift();
-      if (found === null) next.giveBack();
-      else served.add(next, found);
-    }
-  } finally {
-    for (const unserved of waiting) unserved.giveBack();
-  }
-}
-
-function announceQueue<T>({ signal, nextDue }: Queue<T>, ready: number, nextAt: number): void {
-  if (ready > 0) signal.notify(ready);
-  if (nextAt === Number.POSITIVE_INFINITY) return;
-  nextDue.learn(nextAt);
-  signal.wakeAt(nextAt);
 }

@@ -258,7 +258,7 @@ function takeNew(tx: Transaction, options: FetchWorkOptions): LockedWorkItem | n
     item,
     lockToken: tokenOf(secret, String(id)),
     attemptCount: 1,
-    executionState: activity.isRunning ? "running" : executionState(tx.db, item.instance, item.executionId),
+    executionState: activity.isRunning ? "running" : stateOf(tx, item),
   };
 }
 
@@ -291,8 +291,15 @@ function take(tx: Transaction, { id, session_id }: Candidate, options: FetchWork
     item,
     lockToken: tokenOf(secret, String(id)),
     attemptCount: row.attempt_count,
-    executionState: executionState(tx.db, item.instance, item.executionId),
+    executionState: stateOf(tx, item),
   };
+}
+
+/** What this process has committed of the instance, nobody need ask for. */
+function stateOf(tx: Transaction, { instance, executionId }: ActivityExecute): ExecutionState {
+  const known = tx.known.current(toColumn(instance));
+  if (known?.facts.current_execution_id === executionId) return "running";
+  return executionState(tx.db, instance, executionId);
 }
 
 function decodeActivity(text: string): ActivityExecute | Error {

@@ -30,7 +30,7 @@ export const HAND_OVER: readonly Mutant[] = [
     store: "sqlite",
     patches: [
       {
-        file: "sqlite-provider.ts",
+        file: "waiting-fetches.ts",
         find: "      else served.add(next, found);",
         replace: "      else next.give(found);",
       },
@@ -50,11 +50,38 @@ export const HAND_OVER: readonly Mutant[] = [
     ],
   },
   {
+    name: "whoever comes where nothing is ready does not see what has fallen due",
+    category: "hand_over",
+    caughtBy: "delay_that_began_while_nobody_waited",
+    store: "sqlite",
+    patches: [{ file: "waiting-fetches.ts", find: "nextDue.isAfter(lookedAt) && ", replace: "" }],
+  },
+  {
+    name: "whoever comes does not see the messages that a commit has left",
+    category: "hand_over",
+    caughtBy: "turn_is_as_a_fetch_would_bring_it",
+    store: "sqlite",
+    patches: [{ file: "new-rows.ts", find: 'this.#hasReady ||= state === "ready";', replace: "" }],
+  },
+  {
+    name: "whoever comes does not see the activities that a commit has left",
+    category: "hand_over",
+    caughtBy: "activity_is_locked_and_counted",
+    store: "sqlite",
+    patches: [
+      {
+        file: "new-rows.ts",
+        find: "insertActivities, this.#rows, hasReady",
+        replace: "insertActivities, this.#rows, false",
+      },
+    ],
+  },
+  {
     name: "who waits for sessions joins those who wait for others",
     category: "hand_over",
     caughtBy: "owner_of_a_session_looks_for_itself",
     store: "sqlite",
-    patches: [{ file: "sqlite-provider.ts", find: "joins: options.session === undefined,", replace: "joins: true," }],
+    patches: [{ file: "waiting-fetches.ts", find: "joins: options.session === undefined,", replace: "joins: true," }],
   },
   {
     name: "what another process sends with a delay is not looked for",
@@ -63,7 +90,7 @@ export const HAND_OVER: readonly Mutant[] = [
     store: "sqlite",
     patches: [
       {
-        file: "sqlite-provider.ts",
+        file: "waiting-fetches.ts",
         find: "      nextDue.forget();\n",
         replace: "",
       },

@@ -21,7 +21,7 @@ export const LONG_POLLING: readonly Mutant[] = [
     store: "sqlite",
     patches: [
       {
-        file: "sqlite-provider.ts",
+        file: "waiting-fetches.ts",
         find: "if (signal?.aborted) return NOTHING;",
         replace: "if (signal?.aborted) return Promise.reject(signal.reason);",
       },
@@ -48,7 +48,7 @@ export const LONG_POLLING: readonly Mutant[] = [
     store: "sqlite",
     patches: [
       {
-        file: "sqlite-provider.ts",
+        file: "waiting-fetches.ts",
         find: `if (found === null) next.giveBack();
       else served.add(next, found);`,
         replace: "if (found !== null) served.add(next, found);",

@@ -1,0 +1,245 @@
+// providers/sqlite/waiting-fetches.ts — those who wait for work from one of the two queues, and what a commit means to them.
+//
+//   F1. Whoever waits is looked for by the transaction that makes work. What it took for somebody is given after the commit.
+//   F2. Where nothing is ready, and nothing falls due, nobody would find anything: whoever comes then waits without a look.
+//   F3. Activities are given before turns (G7).
+
+import { type Clock, holding } from "../../clock.js";
+import type { Effects } from "../../provider/kit/effects.js";
+import { type Reservation, WorkSignal } from "../../provider/kit/work-signal.js";
+import { workerGroup } from "../../provider/kit/worker-wake.js";
+import type {
+  FetchOrchestrationOptions,
+  FetchWorkOptions,
+  LockedOrchestrationItem,
+  LockedWorkItem,
+} from "../../provider/provider.js";
+import type { Database, Tables } from "./database.js";
+import { fetchOrchestration } from "./fetch-orchestration.js";
+import type { Served } from "./group-commit.js";
+import { NextDue } from "./next-due.js";
+import { MESSAGES, nextMessageAt } from "./orchestrator-queue.js";
+import type { Transaction } from "./transaction.js";
+import { ACTIVITIES, fetchActivity, nextActivityAt } from "./worker-queue.js";
+
+/** Takes work for one fetch, in whose transaction ever. */
+type Take<T> = (tx: Transaction) => T | null;
+
+/** One of the two queues, and those who wait for work from it. */
+interface Queue<T> {
+  readonly operation: string;
+  readonly table: Tables;
+  readonly signal: WorkSignal<T, Take<T>>;
+  readonly nextDue: NextDue;
+  readonly nextAt: (db: Database, since: number) => number | null;
+}
+
+/** A fetch that may wait. */
+interface Search<T> {
+  readonly queue: Queue<T>;
+  readonly group: () => string;
+  readonly options: { readonly pollTimeoutMs?: number; readonly signal?: AbortSignal };
+  readonly take: Take<T>;
+  /** Whether all fetches of its group want the same. */
+  readonly joins: boolean;
+}
+
+interface FetchDeps {
+  readonly database: Database;
+  readonly clock: Clock;
+  /** Looks once, in a transaction. */
+  readonly look: <T>(operation: string, take: Take<T>) => Promise<T | null>;
+  /** Called when somebody begins to wait; what it answers, when the wait is over. */
+  readonly enter: () => (() => void) | undefined;
+}
+
+const NOTHING = Promise.resolve(null);
+
+export class WaitingFetches {
+  readonly #deps: FetchDeps;
+  readonly #messages: Queue<LockedOrchestrationItem>;
+  readonly #activities: Queue<LockedWorkItem>;
+
+  constructor(deps: FetchDeps) {
+    this.#deps = deps;
+    this.#messages = {
+      operation: "fetchOrchestrationItem",
+      table: MESSAGES,
+      signal: new WorkSignal(deps.clock),
+      nextDue: new NextDue(),
+      nextAt: nextMessageAt,
+    };
+    this.#activities = {
+      operation: "fetchWorkItem",
+      table: ACTIVITIES,
+      signal: new WorkSignal(deps.clock),
+      nextDue: new NextDue(),
+      nextAt: nextActivityAt,
+    };
+  }
+
+  fetchTurn(options: FetchOrchestrationOptions): Promise<LockedOrchestrationItem | null> {
+    if (options.capability?.supportedVersions.length === 0) return NOTHING;
+    return this.#search({
+      queue: this.#messages,
+      group: () => JSON.stringify(options.capability?.supportedVersions[0] ?? null),
+      options,
+      take: (tx) => fetchOrchestration(tx, options),
+      joins: true,
+    });
+  }
+
+  fetchActivity(options: FetchWorkOptions): Promise<LockedWorkItem | null> {
+    if (options.tagFilter?.kind === "none") return NOTHING;
+    return this.#search({
+      queue: this.#activities,
+      group: () => workerGroup(options),
+      options,
+      take: (tx) => fetchActivity(tx, options),
+      joins: options.session === undefined,
+    });
+  }
+
+  /** Takes what has become ready since the last time for those who wait for it. F1 */
+  serve(tx: Transaction): Served {
+    const { served: before, effects } = tx;
+    const [messages, activities] = [
+      effects.readyMessages - before.messages,
+      effects.readyActivities - before.activities,
+    ];
+    before.messages = effects.readyMessages;
+    before.activities = effects.readyActivities;
+    const served = new ServedFetches(this.#deps.clock);
+    try {
+      serveQueue(tx, this.#messages, messages, served.turns);
+      serveQueue(tx, this.#activities, activities, served.activities);
+      return served;
+    } catch (error) {
+      served.giveBack();
+      throw error;
+    }
+  }
+
+  /** A transaction is committed. `isServed`: those who waited were looked for. */
+  announce(effects: Effects, isServed: boolean): void {
+    announceQueue(this.#messages, isServed ? 0 : effects.readyMessages, effects.nextMessageAt);
+    announceQueue(this.#activities, isServed ? 0 : effects.readyActivities, effects.nextActivityAt);
+  }
+
+  /** Somebody else may have changed anything. */
+  anythingChanged(): void {
+    for (const { signal, nextDue } of [this.#messages, this.#activities]) {
+      nextDue.forget();
+      signal.notify();
+    }
+  }
+
+  /** Ends all waits. */
+  close(): void {
+    this.#messages.signal.close();
+    this.#activities.signal.close();
+  }
+
+  #search<T>({ queue, group, options, take, joins }: Search<T>): Promise<T | null> {
+    const { pollTimeoutMs = 0, signal } = options;
+    if (signal?.aborted) return NOTHING;
+    const { operation, table, nextDue, nextAt } = queue;
+    const { database, clock, look, enter } = this.#deps;
+    if (pollTimeoutMs <= 0) return look(operation, take);
+
+    let lookedAt = 0;
+    return queue.signal.longPoll({
+      group: group(),
+      pollTimeoutMs,
+      signal,
+      joins,
+      want: take,
+      attempt: (looks) => {
+        lookedAt = clock.now();
+        if (nextDue.isAfter(lookedAt) && database.isStill(table)) return null; // F2
+        return look(operation, (tx) => {
+          lookedAt = tx.now;
+          looks();
+          return take(tx);
+        });
+      },
+      nextDueAt: () => nextDue.after(lookedAt, () => database.read(operation, (db) => nextAt(db, lookedAt))),
+      onEnd: enter(),
+    });
+  }
+}
+
+// Captured at load, so that the fake timers of a test framework do not keep turns waiting.
+const immediate = setImmediate;
+
+/** What a transaction has taken for fetches that wait. */
+class ServedFetches implements Served {
+  readonly turns = new Gifts<LockedOrchestrationItem>();
+  readonly activities = new Gifts<LockedWorkItem>();
+  readonly #clock: Clock;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  give(afterActivities: boolean): void {
+    this.activities.give();
+    if (this.turns.isEmpty) return;
+    if (!afterActivities && this.activities.isEmpty) return this.turns.give();
+    const given = new Promise<void>((resolve) => {
+      immediate(() => {
+        this.turns.give(); // F3
+        resolve();
+      });
+    });
+    void holding(this.#clock, given);
+  }
+
+  giveBack(): void {
+    this.turns.giveBack();
+    this.activities.giveBack();
+  }
+}
+
+/** What was found for those who wait for one queue. */
+class Gifts<T> {
+  readonly #gifts: { readonly reservation: Reservation<T, unknown>; readonly found: T }[] = [];
+
+  get isEmpty(): boolean {
+    return this.#gifts.length === 0;
+  }
+
+  add(reservation: Reservation<T, unknown>, found: T): void {
+    this.#gifts.push({ reservation, found });
+  }
+
+  give(): void {
+    for (const { reservation, found } of this.#gifts) reservation.give(found);
+  }
+
+  giveBack(): void {
+    for (const { reservation } of this.#gifts) reservation.giveBack();
+  }
+}
+
+function serveQueue<T>(tx: Transaction, { signal }: Queue<T>, ready: number, served: Gifts<T>): void {
+  if (!(ready > 0)) return; // Also where it was, and is, as many as there may be.
+  const waiting = [...signal.reserve(ready)];
+  try {
+    for (let next = waiting[0]; next !== undefined; next = waiting[0]) {
+      const found = next.want(tx);
+      waiting.shift();
+      if (found === null) next.giveBack();
+      else served.add(next, found);
+    }
+  } finally {
+    for (const unserved of waiting) unserved.giveBack();
+  }
+}
+
+function announceQueue<T>({ signal, nextDue }: Queue<T>, ready: number, nextAt: number): void {
+  if (ready > 0) signal.notify(ready);
+  if (nextAt === Number.POSITIVE_INFINITY) return;
+  nextDue.learn(nextAt);
+  signal.wakeAt(nextAt);
+}
