@@ -6,7 +6,6 @@
 //   H3. One offer is to fetches that want the same. The others look for themselves at what is left.
 //   H4. Where something older is ready, they get that, oldest first, as if they had looked.
 
-import { decodeWorkItem } from "../../history/codec.js";
 import type { ActivityExecute } from "../../history/work-item.js";
 import { letsThrough } from "../../provider/kit/tag-filter.js";
 import { toColumn } from "../../provider/kit/text-column.js";
@@ -66,7 +65,7 @@ export class ActivityHandOff {
         this.#store.looksBack("activities", now),
       ],
       settle: (parts) => {
-        if (!parts.some(({ part }) => part === "older")) return this.#give(activities, takers, parts);
+        if (!parts.some(({ part }) => part === "older")) return this.#give(activities, takers, parts, until);
         return this.#giveClaimed(activities, takers, parts, Math.min(until, sessionUntil ?? until)); // H4
       },
       giveBack: () => {
@@ -99,24 +98,26 @@ export class ActivityHandOff {
     return takers;
   }
 
+  /** They get the item that was written, and not what one would read of it: the same, and an item never changes. */
   #give(
     activities: readonly OfferedActivity[],
     takers: readonly (Waiting | null)[],
     parts: readonly CommitPart[],
+    until: number,
   ): number {
     const rows = new Map(parts.flatMap(({ part, turn, id }) => (part === "given" ? [[turn, id] as const] : [])));
     const over = new Set(parts.flatMap(({ part, turn }) => (part === "over" ? [turn] : [])));
+    if (rows.size > 0) this.#signal.wakeAt(until);
     for (const [place, taker] of takers.entries()) {
       if (taker === null) continue;
       const row = rows.get(place + 1);
-      const { wish, text, turn } = activities[place]!;
+      const { wish, item, turn } = activities[place]!;
       if (row === undefined || wish === null) {
         taker.giveBack();
         continue;
       }
-      this.#signal.wakeAt(wish.until);
       taker.give({
-        item: decodeWorkItem(text) as ActivityExecute,
+        item,
         lockToken: tokenOf(wish.secret, row),
         attemptCount: 1,
         executionState: over.has(turn) ? "terminated" : "running",

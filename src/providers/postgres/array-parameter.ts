@@ -13,16 +13,12 @@ const NULL_LENGTH = -1;
 
 export function textArray(values: readonly (string | null)[]): Buffer {
   let bytes = HEADER_BYTES;
-  const lengths = values.map((value) => {
-    const length = value === null ? NULL_LENGTH : Buffer.byteLength(value);
-    bytes += 4 + Math.max(length, 0);
-    return length;
-  });
+  for (const value of values) bytes += 4 + (value === null ? 0 : Buffer.byteLength(value));
   const array = withHeader(bytes, TEXT, values.length);
   let at = HEADER_BYTES;
-  for (const [place, value] of values.entries()) {
-    at = array.writeInt32BE(lengths[place]!, at);
-    if (value !== null) at += array.write(value, at);
+  for (const value of values) {
+    const length = value === null ? NULL_LENGTH : array.write(value, at + 4);
+    at = array.writeInt32BE(length, at) + Math.max(length, 0);
   }
   return array;
 }

@@ -40,6 +40,7 @@ type Delivery =
 export type DeliveryPart = TurnPart | (Omit<TurnPart, "part"> & { readonly part: "lost" | "begun" | "open" | "older" });
 
 interface Message {
+  readonly item: OrchestratorItem;
   readonly row: MessageRow;
   readonly isAbsent: boolean;
   /** The place of its call. */
@@ -171,10 +172,12 @@ function messagesOf(calls: readonly Delivery[], now: number): readonly Message[]
     if (call.kind === "completion") {
       acks += 1;
       if (call.item === null) continue;
-      messages.push({ row: messageRow(call.item, now), isAbsent: false, call: place, sender: acks });
+      const { item } = call;
+      messages.push({ item, row: messageRow(item, now), isAbsent: false, call: place, sender: acks });
     } else {
-      const isAbsent = isStartLike(call.item) && call.options.ifAbsent === true;
-      messages.push({ row: messageRow(call.item, now, call.options.delayMs), isAbsent, call: place, sender: 0 });
+      const { item, options } = call;
+      const isAbsent = isStartLike(item) && options.ifAbsent === true;
+      messages.push({ item, row: messageRow(item, now, options.delayMs), isAbsent, call: place, sender: 0 });
     }
   }
   return messages;

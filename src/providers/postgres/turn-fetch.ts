@@ -51,11 +51,14 @@ export interface TurnPart {
   readonly n: number | null;
 }
 
+/** `item`: where it is known already, and need not be decoded. */
+type ClaimedMessage = Pick<TurnPart, "id" | "a"> & { readonly item?: OrchestratorItem };
+
 /** A claimed instance, as its parts come in. */
 export interface ClaimedTurn {
   head: TurnPart;
   readonly secret: string;
-  readonly messages: Pick<TurnPart, "id" | "a">[];
+  readonly messages: ClaimedMessage[];
   events: TurnPart[];
   values: TurnPart[];
 }
@@ -225,9 +228,9 @@ export class TurnFetch {
   #decodeMessages(rows: ClaimedTurn["messages"]): readonly OrchestratorItem[] {
     const effects = new Effects();
     const messages: OrchestratorItem[] = [];
-    for (const { id, a } of rows) {
+    for (const { id, a, item: known } of rows) {
       try {
-        const item = decodeWorkItem(a);
+        const item = known ?? decodeWorkItem(a);
         if (item.type === "ActivityExecute") throw new TypeError("ActivityExecute is no message to an orchestration");
         messages.push(item);
       } catch (error) {

@@ -62,7 +62,8 @@ export class TurnHandOff {
         this.#store.looksBack("messages", now),
       ],
       settle: (parts) => {
-        if (!parts.some(({ part }) => part === "older")) return this.#give(wanted, takers, parts.filter(isOfTurn));
+        if (!parts.some(({ part }) => part === "older"))
+          return this.#give(wanted, takers, parts.filter(isOfTurn), until);
         return this.#giveClaimed(wanted, takers, parts.filter(isOfTurn), until); // H4
       },
       giveBack: () => {
@@ -88,8 +89,15 @@ export class TurnHandOff {
     return takers;
   }
 
-  #give(targets: readonly WantedTarget[], takers: readonly (Waiting | null)[], parts: readonly TurnPart[]): number {
+  /** They get the items that were written, and not what one would read of them: the same, and an item never changes. */
+  #give(
+    targets: readonly WantedTarget[],
+    takers: readonly (Waiting | null)[],
+    parts: readonly TurnPart[],
+    until: number,
+  ): number {
     const turns = turnsOf(targets, parts);
+    if (turns.size > 0) this.#signal.wakeAt(until);
     for (const [place, taker] of takers.entries()) {
       if (taker === null) continue;
       const turn = turns.get(place + 1);
@@ -97,7 +105,6 @@ export class TurnHandOff {
         taker.giveBack();
         continue;
       }
-      this.#signal.wakeAt(targets[place]!.wish!.until);
       this.#handOver(turn, taker);
     }
     return turns.size;
@@ -162,7 +169,7 @@ function turnsOf(targets: readonly WantedTarget[], parts: readonly TurnPart[]): 
   for (const part of parts) {
     if (part.part === "cold" || part.part === "warm") {
       const { target, wish } = targets[part.turn - 1]!;
-      const rows = target.messages.map(({ row }) => ({ id: 0, a: row.item, due: row.due }));
+      const rows = target.messages.map(({ row, item }) => ({ id: 0, a: row.item, item, due: row.due }));
       const messages = rows.sort((one, other) => one.due - other.due);
       turns.set(part.turn, { head: part, secret: wish!.secret, messages, events: [], values: [] });
     } else if (part.part === "event") {

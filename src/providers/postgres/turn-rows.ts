@@ -107,6 +107,12 @@ export function otherRows(calls: readonly TurnCall[], now: number): readonly (st
   ];
 }
 
+const NOTHING: readonly never[] = Object.freeze([]);
+
+function isValueEvent({ type }: Event): boolean {
+  return type === "KeyValueSet" || type === "KeyValueCleared" || type === "KeyValuesCleared";
+}
+
 function saysSomething({ orchestrationName, orchestrationVersion, status, pinnedVersion }: ExecutionMetadata): boolean {
   const isNamed = orchestrationName !== undefined && orchestrationVersion !== undefined;
   return isNamed || status !== undefined || pinnedVersion !== undefined;
@@ -114,18 +120,22 @@ function saysSomething({ orchestrationName, orchestrationVersion, status, pinned
 
 /** `n` is the order among all, `turn` whose it is. */
 function list(calls: readonly TurnCall[], rowsOf: (call: TurnCall) => readonly object[]): string | null {
-  const rows = calls.flatMap((each, index) => rowsOf(each).map((row) => ({ turn: index + 1, ...row })));
-  return rows.length === 0 ? null : JSON.stringify(rows.map((row, n) => ({ n, ...row })));
+  const rows: object[] = [];
+  for (const [index, call] of calls.entries()) {
+    for (const row of rowsOf(call)) rows.push({ n: rows.length, turn: index + 1, ...row });
+  }
+  return rows.length === 0 ? null : JSON.stringify(rows);
 }
 
 /** The last one of a turn counts. */
 function customStatus(events: readonly Event[]): readonly { readonly status: string | null }[] {
   const last = events.findLast((event) => event.type === "CustomStatusUpdated");
-  return last?.type === "CustomStatusUpdated" ? [{ status: toNullableColumn(last.status) }] : [];
+  return last?.type === "CustomStatusUpdated" ? [{ status: toNullableColumn(last.status) }] : NOTHING;
 }
 
 /** What a turn comes to: whether everything was cleared, and then the last change of each key. */
 function changedValues(events: readonly Event[], now: number): readonly ValueRow[] {
+  if (!events.some(isValueEvent)) return NOTHING;
   const keys = new Map<string, ValueRow>();
   let isCleared = false;
   for (const event of events) {
