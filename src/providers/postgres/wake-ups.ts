@@ -46,9 +46,10 @@ export class WakeUps {
 
   constructor(options: WakeUpsOptions) {
     const { settings, connections } = options;
+    const channel = channelOf(settings.schema);
     this.#options = options;
     this.#sender = new NewsSender(settings.clock, (news) =>
-      connections.query("notify", NOTIFY, [channelOf(settings.schema), writeNews(this.#id, news)]),
+      connections.query("notify", NOTIFY, [channel, writeNews(this.#id, news)]),
     );
     this.#poller = new BackingOffPoller(settings.clock, settings.pollIntervalMs, () =>
       this.#options.onNews(EVERYTHING),
