@@ -64,19 +64,6 @@ export const HAND_OVER: readonly Mutant[] = [
     patches: [{ file: "new-rows.ts", find: 'this.#hasReady ||= state === "ready";', replace: "" }],
   },
   {
-    name: "whoever comes does not see the activities that a commit has left",
-    category: "hand_over",
-    caughtBy: "activity_is_locked_and_counted",
-    store: "sqlite",
-    patches: [
-      {
-        file: "new-rows.ts",
-        find: "insertActivities, this.#rows, hasReady",
-        replace: "insertActivities, this.#rows, false",
-      },
-    ],
-  },
-  {
     name: "who waits for sessions joins those who wait for others",
     category: "hand_over",
     caughtBy: "owner_of_a_session_looks_for_itself",
@@ -235,7 +222,7 @@ export const HAND_OVER: readonly Mutant[] = [
     patches: [
       {
         file: "worker-queue.ts",
-        find: `activity.isRunning ? "running" : executionState(tx.db, item.instance, item.executionId)`,
+        find: `activity.isRunning ? "running" : stateOf(tx, item)`,
         replace: `"running"`,
       },
     ],
