@@ -6,6 +6,7 @@ import type { LockedOrchestrationItem, LockedWorkItem } from "../../src/provider
 import {
   act,
   completed,
+  done,
   NAMED,
   queued,
   raised,
@@ -613,6 +614,41 @@ describe("a fetch that begins to wait", () => {
     await clock.advance(1_000);
     expect(instancesOf(await endedOf(clock, [forTurn]))).toEqual(["a"]);
     expect(idsOf(await endedOf(clock, [forWork]))).toEqual([1]);
+  });
+});
+
+describe("a commit that hands out activities and turns", () => {
+  test("gives the activities first, and the turns at the same time of the clock", async () => {
+    const { clock, provider } = await open();
+    await create(provider, "a", { workerItems: [act("a", 2), act("a", 3)] });
+    const { lockToken } = await takeWork(provider);
+    const given: string[] = [];
+    const at = clock.now();
+    const waiting = fetchTurn(provider, WAITS).then(() => given.push(`turn after ${clock.now() - at} ms`));
+    await clock.advance(0);
+    const next = fetchWork(provider)
+      .then(() => Promise.resolve())
+      .then(() => given.push("activity"));
+    await Promise.all([provider.ackWorkItem(lockToken, done("a", 2)), next]);
+    await clock.advance(1_000);
+    await waiting;
+
+    expect(given).toEqual(["activity", "turn after 0 ms"]);
+  });
+
+  test("gives turns at once where there are no activities", async () => {
+    const { clock, provider } = await open();
+    await create(provider, "a", { workerItems: [act("a", 2)] });
+    const { lockToken } = await takeWork(provider);
+    let isGiven = false;
+    void fetchTurn(provider, WAITS).then(() => {
+      isGiven = true;
+    });
+    await clock.advance(0);
+    await provider.ackWorkItem(lockToken, done("a", 2));
+    for (let hops = 0; hops < 10; hops += 1) await null;
+
+    expect(isGiven).toBe(true);
   });
 });
 
