@@ -123,7 +123,7 @@ export function workloads(minutes) {
       title: `W1's load, 100 in flight in all from one client process, on ${workers} worker process${workers > 1 ? "es" : ""}`,
       program: "w8-processes",
       stores: ["postgres"],
-      args: { ...RATE, inFlight: 100, workers },
+      args: { ...RATE, warmupSeconds: RATE.warmupSeconds * workers, inFlight: 100, workers },
       limitSeconds: 120,
     })),
     {
