@@ -11,8 +11,11 @@ const IN_PROCESS = ["behaviours", "client", "engine", "history", "provider", "ru
 /** What they find, they find on one version of Node. */
 const HARNESSES = [
   "test/fuzz/**/*.test.ts",
+  "test/postgres/**/*.test.ts",
   "test/power-cut/**/*.test.ts",
+  "test/provider-tests/mutants.test.ts",
   "test/simulation/planted/*.test.ts",
+  "test/system/fleet.test.ts",
   "test/system/kills.test.ts",
   "test/system/soak.test.ts",
 ];
