@@ -88,4 +88,18 @@ describe("when something falls due", () => {
     await nextDue.after(100, look);
     expect(asked()).toBe(4);
   });
+
+  test("is not known to be later while somebody looks, nor after a look that failed", async () => {
+    const nextDue = new NextDue();
+    expect(nextDue.isAfter(100)).toBe(false);
+    const looking = nextDue.after(100, table(500).look);
+    expect(nextDue.isAfter(100)).toBe(false);
+    await looking;
+    expect([nextDue.isAfter(499), nextDue.isAfter(500)]).toEqual([true, false]);
+
+    const failing = nextDue.after(500, () => Promise.reject(new Error("the disk")));
+    await expect(failing).rejects.toThrow("the disk");
+    expect(nextDue.isAfter(100)).toBe(false);
+    expect(await nextDue.after(500, table(900).look)).toBe(900);
+  });
 });

@@ -181,14 +181,22 @@ export class Database {
 
   /** Whether nothing is ready in the table as of the last commit, whoever made it. Between transactions. D8 */
   isStill(table: Tables): boolean {
-    if ((this.#still & table) === 0 || this.#isClosed) return false;
-    if (!this.#isVersionFresh) {
+    return (this.#still & table) !== 0 && this.#isAlone();
+  }
+
+  /** Whether nobody else has committed since the last transaction here. Who cannot tell says no. */
+  #isAlone(): boolean {
+    if (this.#isClosed) return false;
+    if (this.#isVersionFresh) return true;
+    try {
       if (this.dataVersion() !== this.#lastVersion) return false;
-      this.#isVersionFresh = true;
-      immediate(() => {
-        this.#isVersionFresh = false;
-      });
+    } catch {
+      return false; // Whoever looks then hears of it in the words of the contract.
     }
+    this.#isVersionFresh = true;
+    immediate(() => {
+      this.#isVersionFresh = false;
+    });
     return true;
   }
 

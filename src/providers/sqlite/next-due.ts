@@ -4,8 +4,10 @@
 // looked for.
 
 export class NextDue {
-  /** Null: nobody knows. It may be earlier than the truth, never later. */
+  /** Null: nobody knows. It may be earlier than the truth, never later; but for what those who look just now will find. */
   #at: number | null = null;
+  /** How many look just now. */
+  #looks = 0;
 
   /** Something falls due then. */
   learn(timeMs: number): void {
@@ -19,18 +21,27 @@ export class NextDue {
 
   /** Whether nothing falls due until then, for sure. */
   isAfter(timeMs: number): boolean {
-    return this.#at !== null && this.#at > timeMs;
+    return this.#looks === 0 && this.#at !== null && this.#at > timeMs;
   }
 
   /** The first that falls due after `since`. `look` finds out where that is not known; null: nothing ever does. */
   after(since: number, look: () => Promise<number | null>): Promise<number | null> | number | null {
     if (this.#at !== null && this.#at > since) return finite(this.#at);
     this.#at = Number.POSITIVE_INFINITY;
-    return look().then((found) => {
-      if (this.#at === null) return found;
-      this.#at = Math.min(this.#at, found ?? Number.POSITIVE_INFINITY);
-      return finite(this.#at);
-    });
+    this.#looks += 1;
+    return look().then(
+      (found) => {
+        this.#looks -= 1;
+        if (this.#at === null) return found;
+        this.#at = Math.min(this.#at, found ?? Number.POSITIVE_INFINITY);
+        return finite(this.#at);
+      },
+      (error: unknown) => {
+        this.#looks -= 1;
+        this.forget();
+        throw error;
+      },
+    );
   }
 }
 
