@@ -571,6 +571,22 @@ describe("a fetch that begins to wait where nothing was ready", () => {
     expect(idsOf(await endedOf(clock, [fetchWork(provider, WAITS)]))).toEqual([1]);
   });
 
+  test.each(LOOKS)(
+    "finds at once what another connection has sent with a delay, or held, while nobody waited: %s",
+    async (_, look) => {
+      const { clock, provider, file } = await open();
+      await using other = await SqliteProvider.open(file, { clock });
+      await knownToBeEmpty({ clock, provider });
+      await other.enqueueForOrchestrator(start("a"), { delayMs: 500 });
+      await other.enqueueForWorker(act("a", 1));
+      await takeWork(other, { lockTimeoutMs: 500 });
+      expect([await fetchTurn(provider), await fetchWork(provider)]).toEqual([null, null]);
+      await clock.advance(1_000);
+
+      expect(await endedOf<unknown>(clock, [look(provider)])).toMatchObject([{ item: { instance: "a" } }]);
+    },
+  );
+
   test("finds at once what a commit has left because nobody who waited could take it", async () => {
     const { clock, provider } = await open();
     const pinned = { ...NAMED, pinnedVersion: semver("2.0.0") };

@@ -59,6 +59,8 @@ export class WaitingFetches {
   readonly #deps: FetchDeps;
   readonly #messages: Queue<LockedOrchestrationItem>;
   readonly #activities: Queue<LockedWorkItem>;
+  /** Of what is known to fall due. */
+  #epoch = -1;
 
   constructor(deps: FetchDeps) {
     this.#deps = deps;
@@ -156,6 +158,7 @@ export class WaitingFetches {
       want: take,
       attempt: (looks) => {
         lookedAt = clock.now();
+        this.#forgetEarlierEpochs();
         if (nextDue.isAfter(lookedAt) && database.isStill(table)) return null; // F2
         return look(operation, (tx) => {
           lookedAt = tx.now;
@@ -163,9 +166,21 @@ export class WaitingFetches {
           return take(tx);
         });
       },
-      nextDueAt: () => nextDue.after(lookedAt, () => database.read(operation, (db) => nextAt(db, lookedAt))),
+      nextDueAt: () => {
+        this.#forgetEarlierEpochs();
+        return nextDue.after(lookedAt, () => database.read(operation, (db) => nextAt(db, lookedAt)));
+      },
       onEnd: enter(),
     });
+  }
+
+  /** What others have committed may fall due, too: also where a transaction has noticed them, and nobody waited. */
+  #forgetEarlierEpochs(): void {
+    const { epoch } = this.#deps.database;
+    if (epoch === this.#epoch) return;
+    this.#epoch = epoch;
+    this.#messages.nextDue.forget();
+    this.#activities.nextDue.forget();
   }
 }
 
