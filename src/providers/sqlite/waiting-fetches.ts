@@ -128,12 +128,10 @@ export class WaitingFetches {
     announceQueue(this.#activities, isServed ? 0 : effects.readyActivities, effects.nextActivityAt);
   }
 
-  /** Somebody else may have changed anything. */
+  /** Somebody else may have changed anything: all look for themselves. */
   anythingChanged(): void {
-    for (const { signal, nextDue } of [this.#messages, this.#activities]) {
-      nextDue.forget();
-      signal.notify();
-    }
+    this.#messages.signal.notify();
+    this.#activities.signal.notify();
   }
 
   /** Ends all waits. */

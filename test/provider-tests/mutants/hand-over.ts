@@ -75,13 +75,7 @@ export const HAND_OVER: readonly Mutant[] = [
     category: "hand_over",
     caughtBy: "delay_of_another_process",
     store: "sqlite",
-    patches: [
-      {
-        file: "waiting-fetches.ts",
-        find: "      nextDue.forget();\n",
-        replace: "",
-      },
-    ],
+    patches: [{ file: "waiting-fetches.ts", find: "if (epoch === this.#epoch) return;", replace: "return;" }],
   },
   {
     name: "an activity that is handed over can be fetched by others",
