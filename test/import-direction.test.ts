@@ -8,7 +8,17 @@ import { expect, test } from "vitest";
 const SRC = fileURLToPath(new URL("../src/", import.meta.url));
 
 /** Files at the root of src that anybody may import. Definitions name the contexts that engine and runtime declare. */
-const FOR_ALL = ["errors", "clock", "observer", "options", "duration", "schema", "define", "time-ordered-id"];
+const FOR_ALL = [
+  "errors",
+  "clock",
+  "observer",
+  "options",
+  "duration",
+  "schema",
+  "define",
+  "time-ordered-id",
+  "linked-set",
+];
 
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   history: [],
@@ -42,6 +52,7 @@ const ROOT_MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   schema: [],
   define: ["history", "engine (types)", "runtime (types)"],
   "time-ordered-id": [],
+  "linked-set": [],
   index: Object.keys(MAY_IMPORT),
 };
 

@@ -1,7 +1,8 @@
 // engine/fifo.ts — a queue whose both ends cost O(1).
 
 export class Fifo<T> {
-  #items: T[] = [];
+  /** Undefined: was taken. */
+  #items: (T | undefined)[] = [];
   #head = 0;
 
   get length(): number {
@@ -13,8 +14,10 @@ export class Fifo<T> {
   }
 
   shift(): T | undefined {
+    if (this.length === 0) return undefined;
     const item = this.#items[this.#head];
-    if (this.#head < this.#items.length) this.#head += 1;
+    this.#items[this.#head] = undefined; // Nobody keeps it for our sake.
+    this.#head += 1;
     if (this.#head > 64 && this.#head * 2 > this.#items.length) {
       this.#items = this.#items.slice(this.#head);
       this.#head = 0;
@@ -23,7 +26,7 @@ export class Fifo<T> {
   }
 
   takeAll(): T[] {
-    const items = this.#items.slice(this.#head);
+    const items = this.#items.slice(this.#head) as T[];
     this.#items = [];
     this.#head = 0;
     return items;

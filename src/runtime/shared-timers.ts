@@ -7,17 +7,13 @@
 //   S2. Where nobody waits there is no timer: nothing keeps a process alive.
 
 import type { Clock, Timer } from "../clock.js";
-
-interface Entry {
-  readonly at: number;
-  readonly callback: () => void;
-}
+import { LinkedSet, type Place } from "../linked-set.js";
 
 /** All timers of one length. */
 class Queue {
   readonly #clock: Clock;
   readonly #delayMs: number;
-  readonly #entries = new Set<Entry>();
+  readonly #timers = new LinkedSet<SharedTimer>();
   #timer: Timer | null = null;
 
   constructor(clock: Clock, delayMs: number) {
@@ -26,30 +22,26 @@ class Queue {
   }
 
   set(callback: () => void): Timer {
-    const entry: Entry = { at: this.#clock.now() + this.#delayMs, callback };
-    this.#entries.add(entry);
+    const timer = new SharedTimer(this, this.#clock.now() + this.#delayMs, callback);
+    timer.place = this.#timers.add(timer);
     this.#timer ??= this.#clock.setTimer(this.#delayMs, this.#fire);
-    return { clear: () => this.#remove(entry) };
+    return timer;
   }
 
-  #remove(entry: Entry): void {
-    this.#entries.delete(entry);
-    if (this.#entries.size > 0) return;
+  remove(place: Place<SharedTimer>): void {
+    this.#timers.delete(place);
+    if (this.#timers.size > 0) return;
     this.#timer?.clear(); // S2
     this.#timer = null;
   }
 
   readonly #fire = (): void => {
     const now = this.#clock.now();
-    const due: Entry[] = [];
-    for (const entry of this.#entries) {
-      if (entry.at > now) break;
-      due.push(entry);
-    }
     this.#timer = null;
     try {
-      for (const entry of due) {
-        if (this.#entries.delete(entry)) entry.callback(); // S1: one that another has cleared does not come.
+      for (const timer of this.#timers.values()) {
+        if (timer.at > now) break;
+        if (timer.place !== null && this.#timers.delete(timer.place)) timer.callback(); // S1: not one that another has cleared.
       }
     } finally {
       this.#arm(now); // Also where a callback threw: the others still come.
@@ -57,11 +49,27 @@ class Queue {
   };
 
   #arm(now: number): void {
-    if (this.#timer !== null) return;
-    for (const { at } of this.#entries) {
-      this.#timer = this.#clock.setTimer(Math.max(0, at - now), this.#fire);
-      return;
-    }
+    const { first } = this.#timers;
+    if (this.#timer !== null || first === undefined) return;
+    this.#timer = this.#clock.setTimer(Math.max(0, first.at - now), this.#fire);
+  }
+}
+
+class SharedTimer implements Timer {
+  readonly at: number;
+  readonly callback: () => void;
+  readonly #queue: Queue;
+  place: Place<SharedTimer> | null = null;
+
+  constructor(queue: Queue, at: number, callback: () => void) {
+    this.#queue = queue;
+    this.at = at;
+    this.callback = callback;
+  }
+
+  clear(): void {
+    if (this.place !== null) this.#queue.remove(this.place);
+    this.place = null;
   }
 }
 
@@ -70,9 +78,12 @@ const queues = new WeakMap<Clock, Map<number, Queue>>();
 
 /** As `clock.setTimer`, for lengths that are used again and again. */
 export function setSharedTimer(clock: Clock, delayMs: number, callback: () => void): Timer {
+  return (queues.get(clock)?.get(delayMs) ?? newQueue(clock, delayMs)).set(callback);
+}
+
+function newQueue(clock: Clock, delayMs: number): Queue {
+  const queue = new Queue(clock, delayMs);
   const byDelay = queues.get(clock) ?? new Map<number, Queue>();
-  queues.set(clock, byDelay);
-  const queue = byDelay.get(delayMs) ?? new Queue(clock, delayMs);
-  byDelay.set(delayMs, queue);
-  return queue.set(callback);
+  queues.set(clock, byDelay.set(delayMs, queue));
+  return queue;
 }

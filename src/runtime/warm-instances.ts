@@ -14,7 +14,9 @@ export interface LiveExecution {
   readonly ledger: ExecutionLedger;
 }
 
-interface Entry extends LiveExecution {
+interface Entry {
+  /** Null: it is not here any more. Tables that are garbage may still know of the entry (linked-set.ts). */
+  live: LiveExecution | null;
   readonly lockToken: string;
   readonly bytes: number;
 }
@@ -48,17 +50,17 @@ export class WarmInstances {
    * overtaken. Whatever was here is not any more (W2).
    */
   take(instance: string, lockToken: string | null): LiveExecution | null {
-    const entry = this.#entries.get(instance);
-    this.#remove(instance);
-    return entry !== undefined && entry.lockToken === lockToken ? entry : null; // W1
+    const isCurrent = this.#entries.get(instance)?.lockToken === lockToken;
+    const live = this.#remove(instance);
+    return isCurrent ? live : null; // W1
   }
 
-  put({ execution, ledger }: LiveExecution, lockToken: string): void {
-    const { instance } = execution;
+  put(live: LiveExecution, lockToken: string): void {
+    const { instance, approximateBytes } = live.execution;
     this.#remove(instance);
-    const bytes = execution.approximateBytes + BYTES_PER_INSTANCE;
+    const bytes = approximateBytes + BYTES_PER_INSTANCE;
     if (bytes > this.#maxBytes) return; // W3
-    this.#entries.set(instance, { execution, ledger, lockToken, bytes });
+    this.#entries.set(instance, { live, lockToken, bytes });
     this.#marks.set(instance, lockToken);
     this.#bytes += bytes;
     this.#evict();
@@ -69,12 +71,15 @@ export class WarmInstances {
     if (this.#marks.get(instance) === lockToken) this.#remove(instance);
   }
 
-  #remove(instance: string): void {
+  #remove(instance: string): LiveExecution | null {
     const entry = this.#entries.get(instance);
-    if (entry === undefined) return;
+    if (entry === undefined) return null;
     this.#entries.delete(instance);
     this.#marks.delete(instance);
     this.#bytes -= entry.bytes;
+    const { live } = entry;
+    entry.live = null;
+    return live;
   }
 
   #evict(): void {

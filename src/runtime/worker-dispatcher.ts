@@ -31,8 +31,11 @@ interface Slot {
   readonly session: SessionFetch;
   /** Ends its wait for work. Used for one wait after the other, until it has ended one. */
   interruption: AbortController;
+  isWaiting: boolean;
   /** Whether it waits for sessions too. */
   takesSessions: boolean;
+  /** The activity that it runs. */
+  run: ActivityRun | null;
   /** The outcome of its last activity, as long as it may be on its way. */
   delivery: Promise<void> | null;
 }
@@ -46,9 +49,6 @@ export class WorkerDispatcher {
   readonly #slots: readonly Slot[];
   readonly #sessions: SessionTracker;
   readonly #sessionKeeper: SessionKeeper;
-  /** Those that wait for work. */
-  readonly #waiting = new Set<Slot>();
-  readonly #runs = new Set<ActivityRun>();
   readonly #givenBack = new GivenBack();
   readonly #stopping = new AbortController();
   readonly #aborting = new AbortController();
@@ -73,7 +73,7 @@ export class WorkerDispatcher {
   /** Ends the waits for work. What is in progress goes on, its locks and sessions kept. */
   stopFetching(): void {
     this.#stopping.abort();
-    for (const { interruption } of this.#waiting) interruption.abort();
+    for (const { isWaiting, interruption } of this.#slots) if (isWaiting) interruption.abort();
   }
 
   /** Resolves when, after `stopFetching`, the last activity in progress is over. */
@@ -85,7 +85,7 @@ export class WorkerDispatcher {
   async abort(): Promise<void> {
     this.stopFetching();
     this.#aborting.abort();
-    for (const run of this.#runs) run.interrupt("shutdown");
+    for (const { run } of this.#slots) run?.interrupt("shutdown");
     await this.#drained;
   }
 
@@ -93,7 +93,9 @@ export class WorkerDispatcher {
   cancelLocal(ids: readonly ScheduledId[]): void {
     if (ids.length === 0) return;
     const cancelled = new Set(ids.map(scheduledKey));
-    for (const run of this.#runs) if (cancelled.has(scheduledKey(run.item))) run.interrupt("cancelled");
+    for (const { run } of this.#slots) {
+      if (run !== null && cancelled.has(scheduledKey(run.item))) run.interrupt("cancelled");
+    }
   }
 
   #runLoop(slot: Slot): Promise<void> {
@@ -110,12 +112,12 @@ export class WorkerDispatcher {
   async #step(slot: Slot): Promise<"worked" | "idle"> {
     if (slot.interruption.signal.aborted) slot.interruption = new AbortController();
     slot.takesSessions = !this.#sessions.isFull;
-    this.#waiting.add(slot);
+    slot.isWaiting = true;
     let locked: LockedWorkItem | null;
     try {
       locked = await this.#fetch(slot);
     } finally {
-      this.#waiting.delete(slot);
+      slot.isWaiting = false;
     }
     const held = locked && new HeldWorkItem(this.#services, locked, slot.id, this.#aborting.signal);
     if (slot.delivery !== null) await slot.delivery; // D6
@@ -162,8 +164,8 @@ export class WorkerDispatcher {
 
   /** D5: a slot says once, as it begins to wait, whether it looks for sessions; one that is wrong by now begins anew. */
   #adjustWaits(): void {
-    for (const { takesSessions, interruption } of this.#waiting) {
-      if (takesSessions === this.#sessions.isFull) interruption.abort();
+    for (const { isWaiting, takesSessions, interruption } of this.#slots) {
+      if (isWaiting && takesSessions === this.#sessions.isFull) interruption.abort();
     }
   }
 
@@ -175,12 +177,12 @@ export class WorkerDispatcher {
     if (held.attempt > options.maxAttempts) return this.#poison(slot, held, held.attempt, null);
 
     const run = new ActivityRun(this.#services, held, slot.id);
-    this.#runs.add(run);
+    slot.run = run;
     try {
       const { delivered } = await run.run(definition, this.#client);
       slot.delivery = delivered.then(() => held.release());
     } finally {
-      this.#runs.delete(run);
+      slot.run = null;
     }
   }
 
@@ -223,7 +225,8 @@ function slotsOf({ options, runtimeId, registry }: RuntimeServices): readonly Sl
   return Array.from({ length: count }, (_, index) => {
     const id = `work-${index}-${workerNodeId ?? runtimeId}`;
     const session = { ownerId: workerNodeId ?? id, lockTimeoutMs };
-    return { id, session, interruption: new AbortController(), takesSessions: true, delivery: null };
+    const idle = { isWaiting: false, takesSessions: true, run: null, delivery: null };
+    return { id, session, interruption: new AbortController(), ...idle };
   });
 }
 

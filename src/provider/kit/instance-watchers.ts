@@ -1,5 +1,6 @@
 // provider/kit/instance-watchers.ts — the in-process half of a WakeSource: who waits for news of which instance.
 
+import { LinkedSet } from "../../linked-set.js";
 import type { InstanceChange, WakeSource } from "../provider.js";
 
 type Listener = (change: InstanceChange) => void;
@@ -14,14 +15,14 @@ type Listener = (change: InstanceChange) => void;
  * stop();
  */
 export class InstanceWatchers implements WakeSource {
-  readonly #listeners = new Map<string, Set<Listener>>();
+  readonly #listeners = new Map<string, LinkedSet<Listener>>();
 
   watchInstance(instance: string, listener: (change: InstanceChange) => void): () => void {
-    const listeners = this.#listeners.get(instance) ?? new Set();
+    const listeners = this.#listeners.get(instance) ?? new LinkedSet<Listener>();
     this.#listeners.set(instance, listeners);
-    listeners.add(listener);
+    const place = listeners.add(listener);
     return () => {
-      listeners.delete(listener);
+      listeners.delete(place);
       if (listeners.size === 0 && this.#listeners.get(instance) === listeners) this.#listeners.delete(instance);
     };
   }
@@ -34,11 +35,11 @@ export class InstanceWatchers implements WakeSource {
   /** A commit changed this instance. */
   changed(instance: string, change: InstanceChange = "state"): void {
     const listeners = this.#listeners.get(instance);
-    if (listeners !== undefined) for (const listener of [...listeners]) listener(change);
+    if (listeners !== undefined) for (const listener of listeners.values()) listener(change);
   }
 
   /** A commit of somebody else changed something. */
   anythingChanged(): void {
-    for (const listeners of [...this.#listeners.values()]) for (const listener of [...listeners]) listener("state");
+    for (const listeners of [...this.#listeners.values()]) for (const listener of listeners.values()) listener("state");
   }
 }

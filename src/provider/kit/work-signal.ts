@@ -12,6 +12,7 @@
 //   S9. As long as one of a group waits, un-notified, there is nothing for any of them.
 
 import type { Clock, Timer } from "../../clock.js";
+import { LinkedSet, type Place } from "../../linked-set.js";
 
 /** A fetch that may wait for work. */
 export interface LongPoll<T, Want = undefined> {
@@ -85,7 +86,7 @@ const GOLDEN_RATIO = 0.618_033_988_749_895;
  */
 export class WorkSignal<T = unknown, Want = undefined> {
   readonly #clock: Clock;
-  readonly #groups = new Map<string, Set<Poll<T, Want>>>();
+  readonly #groups = new Map<string, LinkedSet<Poll<T, Want>>>();
   readonly #callers = new Callers<Poll<T, Want>>();
   #generation = 0;
   #polls = 0;
@@ -127,17 +128,7 @@ export class WorkSignal<T = unknown, Want = undefined> {
   longPoll(poll: LongPoll<T, Want>): Promise<T | null> {
     return new Promise((resolve, reject) => {
       this.#polls += 1;
-      const deadline = this.#clock.now() + poll.pollTimeoutMs;
-      const settled = (settle: () => void): void => {
-        this.#polls -= 1;
-        if (this.#polls === 0) this.#stopTimers(); // S6
-        poll.onEnd?.();
-        settle();
-      };
-      new Poll<T, Want>(poll, deadline, this.#host, {
-        resolve: (value) => settled(() => resolve(value)),
-        reject: (error) => settled(() => reject(error)),
-      }).begin();
+      new Poll<T, Want>(poll, this.#clock.now() + poll.pollTimeoutMs, this.#host, { resolve, reject }).begin();
     });
   }
 
@@ -157,18 +148,25 @@ export class WorkSignal<T = unknown, Want = undefined> {
     passOn: () => this.notify(1),
     isAwaited: (group) => this.#groups.has(group),
     enter: (poll) => {
-      const polls = this.#groups.get(poll.group);
-      if (polls === undefined) this.#groups.set(poll.group, new Set([poll]));
-      else polls.add(poll);
+      let polls = this.#groups.get(poll.group);
+      if (polls === undefined) {
+        polls = new LinkedSet();
+        this.#groups.set(poll.group, polls);
+      }
       this.#ringAt(poll.deadline);
+      return polls.add(poll);
     },
-    leave: (poll) => {
+    leave: (poll, place) => {
       const polls = this.#groups.get(poll.group);
-      polls?.delete(poll);
+      polls?.delete(place);
       if (polls?.size === 0) this.#groups.delete(poll.group);
     },
-    listen: (poll) => this.#callers.listen(poll),
-    unlisten: (poll) => this.#callers.unlisten(poll),
+    ended: () => {
+      this.#polls -= 1;
+      if (this.#polls === 0) this.#stopTimers(); // S6
+    },
+    listen: (poll, signal) => this.#callers.listen(poll, signal),
+    unlisten: (place, signal) => this.#callers.unlisten(place, signal),
   };
 
   /** Those to be told of work, who no longer wait. S1, S2 */
@@ -176,23 +174,12 @@ export class WorkSignal<T = unknown, Want = undefined> {
     this.#generation += 1;
     const next: Poll<T, Want>[] = [];
     for (const polls of [...this.#groups.values()]) {
-      let left = count;
-      for (const poll of this.#inOrder(polls, count)) {
-        if (left <= 0) break;
-        left -= 1;
+      for (const poll of inOrder(polls, count)) {
         poll.leave();
         next.push(poll);
       }
     }
     return next;
-  }
-
-  /** Those to be woken: oldest first; but where all of them are, one time this one and one time that one begins (S7). */
-  #inOrder(polls: ReadonlySet<Poll<T, Want>>, count: number): Iterable<Poll<T, Want>> {
-    if (count < polls.size) return polls;
-    const all = [...polls];
-    const first = Math.floor(all.length * GOLDEN_RATIO);
-    return [...all.slice(first), ...all.slice(0, first)];
   }
 
   /** One timer for all: most waits end long before their time, and cost no timer of their own. */
@@ -206,7 +193,7 @@ export class WorkSignal<T = unknown, Want = undefined> {
   #endOverdue(): void {
     this.#deadlineAt = Number.POSITIVE_INFINITY;
     const now = this.#clock.now();
-    const waiting = [...this.#groups.values()].flatMap((polls) => [...polls]);
+    const waiting = [...this.#groups.values()].flatMap((polls) => polls.values());
     let earliest = Number.POSITIVE_INFINITY;
     for (const poll of waiting) {
       if (poll.deadline <= now) poll.giveUp();
@@ -229,45 +216,54 @@ export class WorkSignal<T = unknown, Want = undefined> {
   }
 }
 
+/** Those to be woken: oldest first; but where all of them are, one time this one and one time that one begins (S7). */
+function inOrder<P extends object>(polls: LinkedSet<P>, count: number): readonly P[] {
+  const first = polls.values(count);
+  if (count < polls.size) return first;
+  const turn = Math.floor(first.length * GOLDEN_RATIO);
+  return [...first.slice(turn), ...first.slice(0, turn)];
+}
+
 /** Signals that were used lately, and are listened to although nobody waits by them. */
 const MOST_CALLERS = 1_000;
 
 interface Listener {
-  readonly signal: AbortSignal | undefined;
   giveUp(): void;
+}
+
+interface Caller<L extends Listener> {
+  readonly polls: LinkedSet<L>;
+  readonly onAbort: () => void;
 }
 
 /** Whose signals end which polls. A slot waits with the same signal time after time: one listener serves all its waits. */
 class Callers<L extends Listener> {
-  readonly #bySignal = new Map<AbortSignal, { readonly polls: Set<L>; readonly onAbort: () => void }>();
+  readonly #bySignal = new Map<AbortSignal, Caller<L>>();
 
-  listen(poll: L): void {
-    const { signal } = poll;
-    if (signal === undefined) return;
-    const known = this.#bySignal.get(signal);
-    if (known !== undefined) known.polls.add(poll);
-    else this.#add(signal, poll);
+  listen(poll: L, signal: AbortSignal): Place<L> {
+    return (this.#bySignal.get(signal) ?? this.#add(signal)).polls.add(poll);
   }
 
-  unlisten(poll: L): void {
-    const { signal } = poll;
-    const caller = signal === undefined ? undefined : this.#bySignal.get(signal);
-    caller?.polls.delete(poll);
-    if (signal !== undefined && caller?.polls.size === 0 && this.#bySignal.size > MOST_CALLERS) this.#remove(signal);
+  unlisten(place: Place<L>, signal: AbortSignal): void {
+    const caller = this.#bySignal.get(signal);
+    caller?.polls.delete(place);
+    if (caller?.polls.size === 0 && this.#bySignal.size > MOST_CALLERS) this.#remove(signal);
   }
 
   close(): void {
     for (const signal of [...this.#bySignal.keys()]) this.#remove(signal);
   }
 
-  #add(signal: AbortSignal, poll: L): void {
-    const polls = new Set([poll]);
+  #add(signal: AbortSignal): Caller<L> {
+    const polls = new LinkedSet<L>();
     const onAbort = (): void => {
       this.#bySignal.delete(signal);
-      for (const each of [...polls]) each.giveUp();
+      for (const each of polls.values()) each.giveUp();
     };
-    this.#bySignal.set(signal, { polls, onAbort });
+    const caller = { polls, onAbort };
+    this.#bySignal.set(signal, caller);
     signal.addEventListener("abort", onAbort, { once: true });
+    return caller;
   }
 
   #remove(signal: AbortSignal): void {
@@ -286,11 +282,13 @@ interface PollHost<T, Want> {
   wakeAt(timeMs: number): void;
   passOn(): void;
   isAwaited(group: string): boolean;
-  enter(poll: Poll<T, Want>): void;
-  leave(poll: Poll<T, Want>): void;
+  enter(poll: Poll<T, Want>): Place<Poll<T, Want>>;
+  leave(poll: Poll<T, Want>, place: Place<Poll<T, Want>>): void;
+  /** It is about to be answered. */
+  ended(): void;
   /** Has it give up when its caller does. */
-  listen(poll: Poll<T, Want>): void;
-  unlisten(poll: Poll<T, Want>): void;
+  listen(poll: Poll<T, Want>, signal: AbortSignal): Place<Poll<T, Want>>;
+  unlisten(place: Place<Poll<T, Want>>, signal: AbortSignal): void;
 }
 
 interface Answer<T> {
@@ -301,7 +299,10 @@ interface Answer<T> {
 /** Whoever is woken looks after the one who woke it has been answered. */
 const settled = Promise.resolve();
 
-/** One long poll: looking, waiting, reserved or over. Written without `async`: every fetch of every slot comes through here. */
+/**
+ * One long poll: looking, waiting, reserved or over. Every fetch of every slot comes through here: hence no `async`, and a
+ * closure only where somebody waits for a promise.
+ */
 class Poll<T, Want> implements Reservation<T, Want> {
   readonly deadline: number;
   readonly #poll: LongPoll<T, Want>;
@@ -310,7 +311,10 @@ class Poll<T, Want> implements Reservation<T, Want> {
   /** As of the last look, or of the reservation. */
   #generation = 0;
   #isReserved = false;
-  #isListening = false;
+  /** Among those who wait. */
+  #place: Place<Poll<T, Want>> | null = null;
+  /** Among those whom its caller can end. */
+  #listening: Place<Poll<T, Want>> | null = null;
 
   constructor(poll: LongPoll<T, Want>, deadline: number, host: PollHost<T, Want>, answer: Answer<T>) {
     this.#poll = poll;
@@ -327,10 +331,6 @@ class Poll<T, Want> implements Reservation<T, Want> {
     return this.#poll.want as Want;
   }
 
-  get signal(): AbortSignal | undefined {
-    return this.#poll.signal;
-  }
-
   begin(): void {
     if (this.#poll.joins === true && !this.#isOver() && this.#host.isAwaited(this.group))
       this.#wait(); // S9
@@ -339,14 +339,14 @@ class Poll<T, Want> implements Reservation<T, Want> {
 
   wake(): void {
     this.#stopListening();
-    void settled.then(this.#lookAgain);
+    void settled.then(() => this.#lookAgain());
   }
 
-  readonly #lookAgain = (): void => {
+  #lookAgain(): void {
     if (!this.#isOver()) return this.#look();
     this.#host.passOn(); // S5
-    this.#answer.resolve(null);
-  };
+    this.#resolve(null);
+  }
 
   reserve(): void {
     this.#isReserved = true;
@@ -355,18 +355,19 @@ class Poll<T, Want> implements Reservation<T, Want> {
 
   give(value: T): void {
     this.#stopListening();
-    this.#answer.resolve(value);
+    this.#resolve(value);
   }
 
   giveBack(): void {
     this.#isReserved = false;
     if (this.#isOver() || this.deadline <= this.#host.now()) this.#end();
-    else if (this.#generation === this.#host.generation()) this.#host.enter(this);
+    else if (this.#generation === this.#host.generation()) this.#place = this.#host.enter(this);
     else this.wake(); // S1
   }
 
   leave(): void {
-    this.#host.leave(this);
+    if (this.#place !== null) this.#host.leave(this, this.#place);
+    this.#place = null;
   }
 
   giveUp(): void {
@@ -379,49 +380,45 @@ class Poll<T, Want> implements Reservation<T, Want> {
     this.#generation = this.#host.generation();
     let found: Promise<T | null> | T | null;
     try {
-      found = this.#poll.attempt(this.#looks);
+      found = this.#poll.attempt(() => {
+        this.#generation = this.#host.generation();
+      });
     } catch (error) {
-      return this.#answer.reject(error);
+      return this.#reject(error);
     }
-    this.#when(found, this.#looked);
+    if (found instanceof Promise) this.#when(found, (known) => this.#looked(known));
+    else this.#looked(found);
   }
 
-  readonly #looks = (): void => {
-    this.#generation = this.#host.generation();
-  };
+  #looked(found: T | null): void {
+    if (found !== null) return this.#resolve(found);
+    if (this.deadline <= this.#host.now() || this.#isOver()) return this.#resolve(null);
+    let dueAt: Promise<number | null> | number | null;
+    try {
+      dueAt = this.#poll.nextDueAt();
+    } catch (error) {
+      return this.#reject(error);
+    }
+    if (dueAt instanceof Promise) this.#when(dueAt, (known) => this.#waitUntil(known));
+    else this.#waitUntil(dueAt);
+  }
 
-  readonly #looked = (found: T | null): void => {
-    if (found !== null) return this.#answer.resolve(found);
-    if (this.deadline <= this.#host.now() || this.#isOver()) return this.#answer.resolve(null);
-    this.#when(this.#poll.nextDueAt(), this.#waitUntil);
-  };
-
-  readonly #waitUntil = (dueAt: number | null): void => {
+  #waitUntil(dueAt: number | null): void {
     if (dueAt !== null) this.#host.wakeAt(dueAt);
     if (this.#generation !== this.#host.generation())
       this.wake(); // S1
-    else if (this.#poll.signal?.aborted) this.#answer.resolve(null);
+    else if (this.#poll.signal?.aborted) this.#resolve(null);
     else this.#wait();
-  };
+  }
 
-  readonly #failed = (error: unknown): void => this.#answer.reject(error);
-
-  #when<V>(value: Promise<V> | V, then: (value: V) => void): void {
-    const go = (known: V): void => {
-      try {
-        then(known);
-      } catch (error) {
-        this.#failed(error);
-      }
-    };
-    if (value instanceof Promise) value.then(go, this.#failed);
-    else go(value);
+  #when<V>(value: Promise<V>, then: (value: V) => void): void {
+    void value.then(then).catch((error: unknown) => this.#reject(error));
   }
 
   #wait(): void {
-    if (!this.#isListening) this.#host.listen(this);
-    this.#isListening = true;
-    this.#host.enter(this);
+    const { signal } = this.#poll;
+    if (signal !== undefined) this.#listening ??= this.#host.listen(this, signal);
+    this.#place = this.#host.enter(this);
   }
 
   #isOver(): boolean {
@@ -431,11 +428,27 @@ class Poll<T, Want> implements Reservation<T, Want> {
   /** Nothing has happened since the last look, and whoever asks again begins with one. */
   #end(): void {
     this.#stopListening();
-    this.#answer.resolve(null);
+    this.#resolve(null);
   }
 
   #stopListening(): void {
-    if (this.#isListening) this.#host.unlisten(this);
-    this.#isListening = false;
+    const { signal } = this.#poll;
+    if (this.#listening !== null && signal !== undefined) this.#host.unlisten(this.#listening, signal);
+    this.#listening = null;
+  }
+
+  #resolve(value: T | null): void {
+    this.#ended();
+    this.#answer.resolve(value);
+  }
+
+  #reject(error: unknown): void {
+    this.#ended();
+    this.#answer.reject(error);
+  }
+
+  #ended(): void {
+    this.#host.ended();
+    this.#poll.onEnd?.();
   }
 }

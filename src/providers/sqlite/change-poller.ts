@@ -23,19 +23,17 @@ export class ChangePoller {
     this.#onChange = onChange;
   }
 
-  /** Somebody begins to wait. Returns the way to stop. */
-  enter(): () => void {
+  /** Somebody begins to wait, and says when that is over: once. */
+  enter(): void {
     this.#waiting += 1;
-    if (this.#timer === null && !this.#isClosed) {
-      this.#hasChanged(); // C2
-      this.#arm();
-    }
-    let isWaiting = true;
-    return () => {
-      if (isWaiting) this.#waiting -= 1;
-      isWaiting = false;
-      if (this.#waiting === 0) this.#disarm(); // C1
-    };
+    if (this.#timer !== null || this.#isClosed) return;
+    this.#hasChanged(); // C2
+    this.#arm();
+  }
+
+  leave(): void {
+    this.#waiting -= 1;
+    if (this.#waiting === 0) this.#disarm(); // C1
   }
 
   close(): void {

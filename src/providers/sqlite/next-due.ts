@@ -8,6 +8,17 @@ export class NextDue {
   #at: number | null = null;
   /** How many look just now. */
   #looks = 0;
+  #epoch = -1;
+
+  /**
+   * Itself. What was known in an earlier epoch of the database is forgotten: what others have committed since may fall due,
+   * too, also where a transaction has noticed them, and nobody waited.
+   */
+  in(epoch: number): this {
+    if (epoch !== this.#epoch) this.forget();
+    this.#epoch = epoch;
+    return this;
+  }
 
   /** Something falls due then. */
   learn(timeMs: number): void {

@@ -84,17 +84,17 @@ export class SqliteProvider implements Provider {
       announce: (effects, isServed) => this.#announce(effects, isServed),
     });
     this.#settings = settings;
-    this.#waiting = new WaitingFetches({
-      database,
-      clock,
-      look: (operation, take) => this.#writes.fetch(operation, take),
-      enter: () => this.#changes?.enter(),
-    });
     const readVersion = () => database.dataVersion();
     this.#changes =
       database.isShared && crossProcessPollMs > 0
         ? new ChangePoller(clock, crossProcessPollMs, readVersion, () => this.#somebodyCommitted())
         : null;
+    this.#waiting = new WaitingFetches({
+      database,
+      clock,
+      look: (operation, take) => this.#writes.fetch(operation, take),
+      lookout: this.#changes,
+    });
     this.admin = completeAdmin(
       adminStore({
         read: (operation, work) => database.read(operation, (db) => work(db, clock.now())),
@@ -274,11 +274,13 @@ export class SqliteProvider implements Provider {
   }
 
   #watch(instance: string, listener: (change: InstanceChange) => void): () => void {
-    const leave = this.#changes?.enter();
+    this.#changes?.enter();
     const unwatch = this.#watchers.watchInstance(instance, listener);
+    let isWatching = true;
     return () => {
       unwatch();
-      leave?.();
+      if (isWatching) this.#changes?.leave();
+      isWatching = false;
     };
   }
 }

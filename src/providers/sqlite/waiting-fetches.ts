@@ -6,7 +6,7 @@
 
 import { type Clock, holding } from "../../clock.js";
 import type { Effects } from "../../provider/kit/effects.js";
-import { type Reservation, WorkSignal } from "../../provider/kit/work-signal.js";
+import { type LongPoll, type Reservation, WorkSignal } from "../../provider/kit/work-signal.js";
 import { workerGroup } from "../../provider/kit/worker-wake.js";
 import type {
   FetchOrchestrationOptions,
@@ -25,23 +25,23 @@ import { ACTIVITIES, fetchActivity, nextActivityAt } from "./worker-queue.js";
 /** Takes work for one fetch, in whose transaction ever. */
 type Take<T> = (tx: Transaction) => T | null;
 
-/** One of the two queues, and those who wait for work from it. */
-interface Queue<T> {
-  readonly operation: string;
-  readonly table: Tables;
+/** What both kinds of fetches say. */
+type WaitOptions = Pick<FetchOrchestrationOptions | FetchWorkOptions, "pollTimeoutMs" | "signal">;
+
+/** Those who wait for work from one of the two queues. */
+interface Waiters<T> {
   readonly signal: WorkSignal<T, Take<T>>;
   readonly nextDue: NextDue;
-  readonly nextAt: (db: Database, since: number) => number | null;
 }
 
-/** A fetch that may wait. */
-interface Search<T> {
-  readonly queue: Queue<T>;
-  readonly group: () => string;
-  readonly options: { readonly pollTimeoutMs?: number; readonly signal?: AbortSignal };
-  readonly take: Take<T>;
-  /** Whether all fetches of its group want the same. */
-  readonly joins: boolean;
+/** One of the two queues. */
+interface Queue<T, Options> extends Waiters<T> {
+  readonly operation: string;
+  readonly table: Tables;
+  readonly nextAt: (db: Database, since: number) => number | null;
+  readonly groupOf: (options: Options) => string;
+  /** Whether all fetches of a group want the same. */
+  readonly joins: (options: Options) => boolean;
 }
 
 interface FetchDeps {
@@ -49,18 +49,22 @@ interface FetchDeps {
   readonly clock: Clock;
   /** Looks once, in a transaction. */
   readonly look: <T>(operation: string, take: Take<T>) => Promise<T | null>;
-  /** Called when somebody begins to wait; what it answers, when the wait is over. */
-  readonly enter: () => (() => void) | undefined;
+  /** Told when somebody begins to wait, and when the wait is over. Null: nobody else has to look out. */
+  readonly lookout: Lookout | null;
+}
+
+/** Who looks out for what others do, as long as somebody waits for it. */
+interface Lookout {
+  enter(): void;
+  leave(): void;
 }
 
 const NOTHING = Promise.resolve(null);
 
 export class WaitingFetches {
   readonly #deps: FetchDeps;
-  readonly #messages: Queue<LockedOrchestrationItem>;
-  readonly #activities: Queue<LockedWorkItem>;
-  /** Of what is known to fall due. */
-  #epoch = -1;
+  readonly #messages: Queue<LockedOrchestrationItem, FetchOrchestrationOptions>;
+  readonly #activities: Queue<LockedWorkItem, FetchWorkOptions>;
 
   constructor(deps: FetchDeps) {
     this.#deps = deps;
@@ -70,6 +74,8 @@ export class WaitingFetches {
       signal: new WorkSignal(deps.clock),
       nextDue: new NextDue(),
       nextAt: nextMessageAt,
+      groupOf: ({ capability }) => JSON.stringify(capability?.supportedVersions[0] ?? null),
+      joins: () => true,
     };
     this.#activities = {
       operation: "fetchWorkItem",
@@ -77,29 +83,19 @@ export class WaitingFetches {
       signal: new WorkSignal(deps.clock),
       nextDue: new NextDue(),
       nextAt: nextActivityAt,
+      groupOf: workerGroup,
+      joins: ({ session }) => session === undefined,
     };
   }
 
   fetchTurn(options: FetchOrchestrationOptions): Promise<LockedOrchestrationItem | null> {
     if (options.capability?.supportedVersions.length === 0) return NOTHING;
-    return this.#search({
-      queue: this.#messages,
-      group: () => JSON.stringify(options.capability?.supportedVersions[0] ?? null),
-      options,
-      take: (tx) => fetchOrchestration(tx, options),
-      joins: true,
-    });
+    return this.#search(this.#messages, options, (tx) => fetchOrchestration(tx, options));
   }
 
   fetchActivity(options: FetchWorkOptions): Promise<LockedWorkItem | null> {
     if (options.tagFilter?.kind === "none") return NOTHING;
-    return this.#search({
-      queue: this.#activities,
-      group: () => workerGroup(options),
-      options,
-      take: (tx) => fetchActivity(tx, options),
-      joins: options.session === undefined,
-    });
+    return this.#search(this.#activities, options, (tx) => fetchActivity(tx, options));
   }
 
   /** Takes what has become ready since the last time for those who wait for it. F1 */
@@ -140,45 +136,62 @@ export class WaitingFetches {
     this.#activities.signal.close();
   }
 
-  #search<T>({ queue, group, options, take, joins }: Search<T>): Promise<T | null> {
+  #search<T, Options extends WaitOptions>(
+    queue: Queue<T, Options>,
+    options: Options,
+    take: Take<T>,
+  ): Promise<T | null> {
     const { pollTimeoutMs = 0, signal } = options;
     if (signal?.aborted) return NOTHING;
-    const { operation, table, nextDue, nextAt } = queue;
-    const { database, clock, look, enter } = this.#deps;
-    if (pollTimeoutMs <= 0) return look(operation, take);
+    const { look, lookout } = this.#deps;
+    if (pollTimeoutMs <= 0) return look(queue.operation, take);
+    lookout?.enter();
+    return queue.signal.longPoll(new Search(queue, options, take, this.#deps));
+  }
+}
 
-    let lookedAt = 0;
-    return queue.signal.longPoll({
-      group: group(),
-      pollTimeoutMs,
-      signal,
-      joins,
-      want: take,
-      attempt: (looks) => {
-        lookedAt = clock.now();
-        this.#forgetEarlierEpochs();
-        if (nextDue.isAfter(lookedAt) && database.isStill(table)) return null; // F2
-        return look(operation, (tx) => {
-          lookedAt = tx.now;
-          looks();
-          return take(tx);
-        });
-      },
-      nextDueAt: () => {
-        this.#forgetEarlierEpochs();
-        return nextDue.after(lookedAt, () => database.read(operation, (db) => nextAt(db, lookedAt)));
-      },
-      onEnd: enter(),
+/** A fetch that may wait. */
+class Search<T, Options extends WaitOptions> implements LongPoll<T, Take<T>> {
+  readonly group: string;
+  readonly pollTimeoutMs: number;
+  readonly signal: AbortSignal | undefined;
+  readonly joins: boolean;
+  readonly want: Take<T>;
+  readonly #queue: Queue<T, Options>;
+  readonly #deps: FetchDeps;
+  #lookedAt = 0;
+
+  constructor(queue: Queue<T, Options>, options: Options, take: Take<T>, deps: FetchDeps) {
+    this.group = queue.groupOf(options);
+    this.pollTimeoutMs = options.pollTimeoutMs ?? 0;
+    this.signal = options.signal;
+    this.joins = queue.joins(options);
+    this.want = take;
+    this.#queue = queue;
+    this.#deps = deps;
+  }
+
+  attempt(looks: () => void): Promise<T | null> | null {
+    const { operation, table, nextDue } = this.#queue;
+    const { database, clock, look } = this.#deps;
+    this.#lookedAt = clock.now();
+    if (nextDue.in(database.epoch).isAfter(this.#lookedAt) && database.isStill(table)) return null; // F2
+    return look(operation, (tx) => {
+      this.#lookedAt = tx.now;
+      looks();
+      return this.want(tx);
     });
   }
 
-  /** What others have committed may fall due, too: also where a transaction has noticed them, and nobody waited. */
-  #forgetEarlierEpochs(): void {
-    const { epoch } = this.#deps.database;
-    if (epoch === this.#epoch) return;
-    this.#epoch = epoch;
-    this.#messages.nextDue.forget();
-    this.#activities.nextDue.forget();
+  nextDueAt(): Promise<number | null> | number | null {
+    const { operation, nextDue, nextAt } = this.#queue;
+    const { database } = this.#deps;
+    const since = this.#lookedAt;
+    return nextDue.in(database.epoch).after(since, () => database.read(operation, (db) => nextAt(db, since)));
+  }
+
+  onEnd(): void {
+    this.#deps.lookout?.leave();
   }
 }
 
@@ -235,7 +248,7 @@ class Gifts<T> {
   }
 }
 
-function serveQueue<T>(tx: Transaction, { signal }: Queue<T>, ready: number, served: Gifts<T>): void {
+function serveQueue<T>(tx: Transaction, { signal }: Waiters<T>, ready: number, served: Gifts<T>): void {
   if (!(ready > 0)) return; // Also where it was, and is, as many as there may be.
   const waiting = [...signal.reserve(ready)];
   try {
@@ -250,7 +263,7 @@ function serveQueue<T>(tx: Transaction, { signal }: Queue<T>, ready: number, ser
   }
 }
 
-function announceQueue<T>({ signal, nextDue }: Queue<T>, ready: number, nextAt: number): void {
+function announceQueue<T>({ signal, nextDue }: Waiters<T>, ready: number, nextAt: number): void {
   if (ready > 0) signal.notify(ready);
   if (nextAt === Number.POSITIVE_INFINITY) return;
   nextDue.learn(nextAt);

@@ -54,7 +54,9 @@ export const HAND_OVER: readonly Mutant[] = [
     category: "hand_over",
     caughtBy: "delay_that_began_while_nobody_waited",
     store: "sqlite",
-    patches: [{ file: "waiting-fetches.ts", find: "nextDue.isAfter(lookedAt) && ", replace: "" }],
+    patches: [
+      { file: "waiting-fetches.ts", find: "nextDue.in(database.epoch).isAfter(this.#lookedAt) && ", replace: "" },
+    ],
   },
   {
     name: "whoever comes does not see the messages that a commit has left",
@@ -68,14 +70,20 @@ export const HAND_OVER: readonly Mutant[] = [
     category: "hand_over",
     caughtBy: "owner_of_a_session_looks_for_itself",
     store: "sqlite",
-    patches: [{ file: "waiting-fetches.ts", find: "joins: options.session === undefined,", replace: "joins: true," }],
+    patches: [
+      {
+        file: "waiting-fetches.ts",
+        find: "joins: ({ session }) => session === undefined,",
+        replace: "joins: () => true,",
+      },
+    ],
   },
   {
     name: "what another process sends with a delay is not looked for",
     category: "hand_over",
     caughtBy: "delay_of_another_process",
     store: "sqlite",
-    patches: [{ file: "waiting-fetches.ts", find: "if (epoch === this.#epoch) return;", replace: "return;" }],
+    patches: [{ file: "next-due.ts", find: "if (epoch !== this.#epoch) this.forget();", replace: "" }],
   },
   {
     name: "an activity that is handed over can be fetched by others",
