@@ -36,10 +36,8 @@ export interface TaskOwner {
   onDrop(): void;
 }
 
-const TASKS = new WeakSet<object>();
-
 export function isDurableTask(value: unknown): value is Task<unknown> {
-  return typeof value === "object" && value !== null && TASKS.has(value);
+  return Task.isOne(value);
 }
 
 export class Task<T> implements DurableTask<T> {
@@ -53,7 +51,11 @@ export class Task<T> implements DurableTask<T> {
 
   constructor(owner: TaskOwner) {
     this.#owner = owner;
-    TASKS.add(this);
+  }
+
+  /** Whatever it says that it is: nobody else can have this field. */
+  static isOne(value: unknown): value is Task<unknown> {
+    return typeof value === "object" && value !== null && #owner in value;
   }
 
   get outcome(): Outcome<T> | null {

@@ -118,6 +118,7 @@ function assertDropsRepeated({ index, drops }: Ending): void {
 
 function recordDrops(ending: Ending): void {
   const { recorder, index, drops } = ending;
+  if (drops.length === 0) return index.dropsChecked();
   dropTimers(ending);
   for (const kind of ["activity", "subOrchestration", "event", "queue"] as const) {
     const ids = drops.filter((slot) => slot.kind === kind).map((slot) => slot.scheduleId!);

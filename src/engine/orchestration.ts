@@ -35,9 +35,10 @@ export class Orchestration implements OrchestrationContext {
   readonly executionId: number;
   readonly orchestrationName: string;
   readonly orchestrationVersion: string;
-  readonly kv: KvStore;
-  readonly trace: ReplaySafeTrace;
   readonly #execution: Execution;
+  /** Made for those who ask: most do not. */
+  #kv: KvStore | null = null;
+  #trace: ReplaySafeTrace | null = null;
 
   constructor(execution: Execution, started: EventOf<"OrchestrationStarted">) {
     this.#execution = execution;
@@ -45,13 +46,16 @@ export class Orchestration implements OrchestrationContext {
     this.executionId = execution.executionId;
     this.orchestrationName = started.name;
     this.orchestrationVersion = started.version;
-    this.kv = kvStore(execution);
-    this.trace = {
-      debug: (message) => execution.trace("debug", message),
-      info: (message) => execution.trace("info", message),
-      warn: (message) => execution.trace("warn", message),
-      error: (message) => execution.trace("error", message),
-    };
+  }
+
+  get kv(): KvStore {
+    this.#kv ??= kvStore(this.#execution);
+    return this.#kv;
+  }
+
+  get trace(): ReplaySafeTrace {
+    this.#trace ??= traceOf(this.#execution);
+    return this.#trace;
   }
 
   get isReplaying(): boolean {
@@ -311,6 +315,15 @@ function encodeInput(schema: Schema<unknown> | null, input: unknown, what: strin
   if (verdict instanceof Promise) verdict.catch(() => {});
   else validateSync(schema, input, what);
   return encodePayload(input, what);
+}
+
+function traceOf(execution: Execution): ReplaySafeTrace {
+  return {
+    debug: (message) => execution.trace("debug", message),
+    info: (message) => execution.trace("info", message),
+    warn: (message) => execution.trace("warn", message),
+    error: (message) => execution.trace("error", message),
+  };
 }
 
 function kvStore(execution: Execution): KvStore {

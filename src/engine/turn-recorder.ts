@@ -15,11 +15,37 @@ import type {
   TurnResult,
 } from "./turn.js";
 
+/** What is to be started, by the event that asks for it. Most turns ask for one kind of thing, or for none. */
+class Plans<T> {
+  #byId: Map<number, T> | null = null;
+
+  set(id: number, plan: T): void {
+    this.#byId ??= new Map();
+    this.#byId.set(id, plan);
+  }
+
+  has(id: number): boolean {
+    return this.#byId?.has(id) ?? false;
+  }
+
+  delete(id: number): boolean {
+    return this.#byId?.delete(id) ?? false;
+  }
+
+  clear(): void {
+    this.#byId = null;
+  }
+
+  values(): T[] {
+    return this.#byId === null ? [] : [...this.#byId.values()];
+  }
+}
+
 export class TurnRecorder {
   readonly events: Event[] = [];
-  readonly activities = new Map<number, ActivityToStart>();
-  readonly timers = new Map<number, TimerToStart>();
-  readonly children = new Map<number, ChildToStart>();
+  readonly activities = new Plans<ActivityToStart>();
+  readonly timers = new Plans<TimerToStart>();
+  readonly children = new Plans<ChildToStart>();
   readonly detached: DetachedToStart[] = [];
   readonly cancelledActivities: number[] = [];
   readonly cancelledTimers: number[] = [];
@@ -89,9 +115,9 @@ export class TurnRecorder {
     return {
       result,
       events: this.events,
-      activities: [...this.activities.values()],
-      timers: [...this.timers.values()],
-      children: [...this.children.values()],
+      activities: this.activities.values(),
+      timers: this.timers.values(),
+      children: this.children.values(),
       detached: this.detached,
       cancelledActivities: this.cancelledActivities,
       cancelledTimers: this.cancelledTimers,

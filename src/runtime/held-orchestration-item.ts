@@ -8,7 +8,7 @@
 import { sleep } from "../clock.js";
 import { ProviderError } from "../errors.js";
 import type { AbandonOptions, LockedOrchestrationItem, OrchestrationItem, TurnCommit } from "../provider/provider.js";
-import { keepLock } from "./lock-renewal.js";
+import { KeptLock, type LockHolder } from "./lock-renewal.js";
 import type { RuntimeServices } from "./services.js";
 
 export type AckEnd =
@@ -22,31 +22,24 @@ const LOCK_LOST: AckEnd = { kind: "lock-lost" };
 const ACK_RETRIES = 5;
 const FIRST_RETRY_MS = 10;
 
-export class HeldOrchestrationItem {
+export class HeldOrchestrationItem implements LockHolder<void> {
   readonly item: OrchestrationItem;
   readonly attempt: number;
   readonly lockToken: string;
   readonly #services: RuntimeServices;
   readonly #holder: string;
-  readonly #stopRenewing: () => void;
+  readonly #lock: KeptLock<void>;
   #isLost = false;
 
   constructor(services: RuntimeServices, locked: LockedOrchestrationItem, holder: string) {
-    const { clock, options, provider } = services;
+    const { clock, options } = services;
     this.item = locked.item;
     this.attempt = locked.attemptCount;
     this.#services = services;
     this.lockToken = locked.lockToken;
     this.#holder = holder;
-    this.#stopRenewing = keepLock({
-      clock,
-      lockTimeoutMs: options.orchestratorLockTimeoutMs,
-      renewalBufferMs: options.orchestratorLockRenewalBufferMs,
-      renew: () => provider.renewOrchestrationItemLock(locked.lockToken, options.orchestratorLockTimeoutMs),
-      onLost: () => {
-        this.#isLost = true;
-      },
-    });
+    const { orchestratorLockTimeoutMs, orchestratorLockRenewalBufferMs } = options;
+    this.#lock = new KeptLock(this, clock, orchestratorLockTimeoutMs, orchestratorLockRenewalBufferMs); // H1
   }
 
   /**
@@ -82,7 +75,18 @@ export class HeldOrchestrationItem {
 
   /** Stops keeping the lock. */
   release(): void {
-    this.#stopRenewing();
+    this.#lock.stop();
+  }
+
+  renewLock(): Promise<void> {
+    const { provider, options } = this.#services;
+    return provider.renewOrchestrationItemLock(this.lockToken, options.orchestratorLockTimeoutMs);
+  }
+
+  lockRenewed(): void {}
+
+  lockLost(): void {
+    this.#isLost = true;
   }
 }
 

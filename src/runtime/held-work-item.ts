@@ -8,7 +8,7 @@ import { sleep } from "../clock.js";
 import { ProviderError } from "../errors.js";
 import type { ActivityCompleted, ActivityExecute, ActivityFailed } from "../history/work-item.js";
 import type { AbandonOptions, ExecutionState, LockedWorkItem } from "../provider/provider.js";
-import { keepLock } from "./lock-renewal.js";
+import { KeptLock, type LockHolder } from "./lock-renewal.js";
 import type { RuntimeServices } from "./services.js";
 import { isStoreTrouble } from "./store-trouble.js";
 
@@ -29,7 +29,7 @@ const LONGEST_RETRY_MS = 3_000;
 /** Before the next try of an activity whose completion the store refused. */
 const REFUSED_DELAY_MS = 100;
 
-export class HeldWorkItem {
+export class HeldWorkItem implements LockHolder<ExecutionState> {
   readonly item: ActivityExecute;
   readonly attempt: number;
   readonly executionState: ExecutionState;
@@ -37,7 +37,7 @@ export class HeldWorkItem {
   readonly #lockToken: string;
   readonly #holder: string;
   readonly #aborting: AbortSignal;
-  readonly #stopRenewing: () => void;
+  readonly #lock: KeptLock<ExecutionState>;
   #liveUntil: number;
   #isLost = false;
   #onWithdrawn: (why: Withdrawal) => void = () => {};
@@ -53,17 +53,7 @@ export class HeldWorkItem {
     this.#holder = holder;
     this.#aborting = aborting;
     this.#liveUntil = clock.now() + options.workerLockTimeoutMs;
-    this.#stopRenewing = keepLock({
-      clock,
-      lockTimeoutMs: options.workerLockTimeoutMs,
-      renewalBufferMs: options.workerLockRenewalBufferMs,
-      renew: () => this.#renew(),
-      onRenewed: (state) => state === "terminated" && this.#onWithdrawn("terminated"),
-      onLost: () => {
-        this.#isLost = true;
-        this.#onWithdrawn(this.#howLost());
-      },
-    });
+    this.#lock = new KeptLock(this, clock, options.workerLockTimeoutMs, options.workerLockRenewalBufferMs); // H1
   }
 
   /** Tells one listener, perhaps more than once, that nobody wants the result any more. */
@@ -103,15 +93,24 @@ export class HeldWorkItem {
 
   /** Stops keeping the lock. */
   release(): void {
-    this.#stopRenewing();
+    this.#lock.stop();
   }
 
-  async #renew(): Promise<ExecutionState> {
+  async renewLock(): Promise<ExecutionState> {
     const { clock, options, provider } = this.#services;
     const askedAt = clock.now();
     const state = await provider.renewWorkItemLock(this.#lockToken, options.workerLockTimeoutMs);
     this.#liveUntil = askedAt + options.workerLockTimeoutMs;
     return state;
+  }
+
+  lockRenewed(state: ExecutionState): void {
+    if (state === "terminated") this.#onWithdrawn("terminated");
+  }
+
+  lockLost(): void {
+    this.#isLost = true;
+    this.#onWithdrawn(this.#howLost());
   }
 
   /** Nobody can take over a lock that is live, so where ours is gone before its time, the item itself is gone. */

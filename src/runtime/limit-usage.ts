@@ -37,6 +37,10 @@ export class LimitUsage {
     return this.#used.maxHistoryBytes;
   }
 
+  used(limit: keyof Limits): number {
+    return this.#used[limit];
+  }
+
   snapshot(): Used {
     return { ...this.#used };
   }
@@ -60,10 +64,11 @@ export class LimitUsage {
   }
 }
 
-/** One warning for each limit of which half was passed in between. U1 */
-export function nearLimits(ref: OrchestrationRef, before: Used, after: Used, limits: Limits): Fact[] {
-  return LIMITS.filter((limit) => {
-    const near = limits[limit] * NEAR;
-    return before[limit] < near && after[limit] >= near;
-  }).map((limit) => ({ type: "limit-near", ref, limit, value: after[limit], max: limits[limit] }));
+/** Adds a warning for each limit of which half was passed in between. U1 */
+export function nearLimits(ref: OrchestrationRef, before: Used, now: LimitUsage, limits: Limits, facts: Fact[]): void {
+  for (const limit of LIMITS) {
+    const [near, value] = [limits[limit] * NEAR, now.used(limit)];
+    if (before[limit] < near && value >= near)
+      facts.push({ type: "limit-near", ref, limit, value, max: limits[limit] });
+  }
 }

@@ -8,16 +8,14 @@ import type { Clock, Timer } from "../clock.js";
 import { ProviderError } from "../errors.js";
 import { setSharedTimer } from "./shared-timers.js";
 
-export interface LockRenewal<T> {
-  readonly clock: Clock;
-  readonly lockTimeoutMs: number;
-  readonly renewalBufferMs: number;
-  /** Renews once, for `lockTimeoutMs` from now. */
-  readonly renew: () => Promise<T>;
+/** Whose lock it is. */
+export interface LockHolder<T> {
+  /** Renews once, for the whole length of the lock from now. */
+  renewLock(): Promise<T>;
   /** Told what the provider answered. */
-  readonly onRenewed?: (answer: T) => void;
+  lockRenewed(answer: T): void;
   /** Told once, when the lock is gone for certain. */
-  readonly onLost: () => void;
+  lockLost(): void;
 }
 
 /** How long before a retry of a renewal that failed for a passing reason. */
@@ -36,48 +34,63 @@ export function renewalIntervalMs(lockTimeoutMs: number, renewalBufferMs: number
   return Math.max(1, Math.floor(Math.min(half, Math.max(asked, lockTimeoutMs / MOST_RENEWALS))));
 }
 
-/** Starts renewing. Returns the way to stop. */
-export function keepLock<T>(renewal: LockRenewal<T>): () => void {
-  const { clock, lockTimeoutMs } = renewal;
-  const intervalMs = renewalIntervalMs(lockTimeoutMs, renewal.renewalBufferMs);
-  let isStopped = false;
-  let liveUntil = clock.now() + lockTimeoutMs;
-  let timer: Timer = setSharedTimer(clock, intervalMs, renewOnce);
+/** Renews a lock from now on. */
+export class KeptLock<T> {
+  readonly #holder: LockHolder<T>;
+  readonly #clock: Clock;
+  readonly #lockTimeoutMs: number;
+  readonly #intervalMs: number;
+  #isStopped = false;
+  #liveUntil: number;
+  #timer: Timer;
 
-  function renewOnce(): void {
-    const askedAt = clock.now();
-    timer = clock.setTimer(Math.max(liveUntil - askedAt, 0), lose); // L3
-    ask(renewal.renew).then(
-      (answer) => {
-        if (isStopped) return;
-        timer.clear();
-        liveUntil = askedAt + lockTimeoutMs;
-        timer = setSharedTimer(clock, intervalMs, renewOnce);
-        renewal.onRenewed?.(answer);
-      },
-      (error: unknown) => {
-        if (isStopped) return;
-        timer.clear();
-        const isLost = error instanceof ProviderError && error.kind === "lock-lost";
-        if (isLost || clock.now() >= liveUntil)
-          lose(); // L1
-        else timer = clock.setTimer(Math.min(RETRY_AFTER_MS, intervalMs), renewOnce);
-      },
+  constructor(holder: LockHolder<T>, clock: Clock, lockTimeoutMs: number, renewalBufferMs: number) {
+    this.#holder = holder;
+    this.#clock = clock;
+    this.#lockTimeoutMs = lockTimeoutMs;
+    this.#intervalMs = renewalIntervalMs(lockTimeoutMs, renewalBufferMs);
+    this.#liveUntil = clock.now() + lockTimeoutMs;
+    this.#timer = setSharedTimer(clock, this.#intervalMs, this.#renewOnce);
+  }
+
+  stop(): void {
+    this.#isStopped = true; // L2
+    this.#timer.clear();
+  }
+
+  readonly #renewOnce = (): void => {
+    const askedAt = this.#clock.now();
+    this.#timer = this.#clock.setTimer(Math.max(this.#liveUntil - askedAt, 0), () => this.#lose()); // L3
+    ask(this.#holder).then(
+      (answer) => this.#renewed(askedAt, answer),
+      (error: unknown) => this.#failed(error),
     );
-  }
-
-  function lose(): void {
-    isStopped = true;
-    renewal.onLost();
-  }
-
-  return () => {
-    isStopped = true; // L2
-    timer.clear();
   };
+
+  #renewed(askedAt: number, answer: T): void {
+    if (this.#isStopped) return;
+    this.#timer.clear();
+    this.#liveUntil = askedAt + this.#lockTimeoutMs;
+    this.#timer = setSharedTimer(this.#clock, this.#intervalMs, this.#renewOnce);
+    this.#holder.lockRenewed(answer);
+  }
+
+  #failed(error: unknown): void {
+    if (this.#isStopped) return;
+    this.#timer.clear();
+    const isLost = error instanceof ProviderError && error.kind === "lock-lost";
+    if (isLost || this.#clock.now() >= this.#liveUntil)
+      this.#lose(); // L1
+    else this.#timer = this.#clock.setTimer(Math.min(RETRY_AFTER_MS, this.#intervalMs), this.#renewOnce);
+  }
+
+  #lose(): void {
+    this.#isStopped = true;
+    this.#holder.lockLost();
+  }
 }
 
 /** A provider that throws instead of rejecting must not end the process from within a timer. */
-async function ask<T>(renew: () => Promise<T>): Promise<T> {
-  return renew();
+async function ask<T>(holder: LockHolder<T>): Promise<T> {
+  return holder.renewLock();
 }

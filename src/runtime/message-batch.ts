@@ -113,6 +113,7 @@ function contentsOf(
   accepted: StartOrchestration | ContinueAsNew | null,
   owner: ParentLink | null,
 ): BatchContents {
+  if (!items.some(isStartLike)) return { messages: items, ignoredStarts: 0, collisions: [] };
   const acceptedPlace = accepted === null ? -1 : items.indexOf(accepted); // By place: one object may be queued twice.
   const ignored = items.filter((item, place) => isStartLike(item) && place !== acceptedPlace);
   const collisions: ParentLink[] = [];

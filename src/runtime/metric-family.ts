@@ -143,8 +143,9 @@ export class Histogram extends MetricFamily<Distribution> {
 
   observe(labels: readonly string[], value: number): void {
     const distribution = this.series(labels).value;
-    const bucket = this.#bounds.findIndex((bound) => value <= bound);
-    distribution.counts[bucket === -1 ? this.#bounds.length : bucket]! += 1;
+    let bucket = 0;
+    while (bucket < this.#bounds.length && !(value <= this.#bounds[bucket]!)) bucket += 1;
+    distribution.counts[bucket]! += 1;
     distribution.sum += value;
   }
 

@@ -77,6 +77,24 @@ interface Subject {
   readonly version: string | null;
 }
 
+/** How its code took part in a turn. */
+interface Taken {
+  readonly isWarm: boolean;
+  /** To be kept until the next turn, where there is one to come. */
+  readonly live: LiveExecution | null;
+}
+
+/** Its code has had no say. */
+const NOT_TAKEN: Taken = Object.freeze({ isWarm: false, live: null });
+
+/** What a turn tells others, beside what its code has decided. */
+interface Answers {
+  readonly parent: ParentRoute | null;
+  readonly alsoSend: readonly OrchestratorItem[];
+}
+
+const NO_ANSWERS: Answers = Object.freeze({ parent: null, alsoSend: [] });
+
 /** Why this runtime cannot run it. */
 interface Obstacle {
   readonly why: "incompatible-version" | "unregistered";
@@ -166,10 +184,9 @@ export class OrchestrationTurn {
     const { limits } = options;
     const breach = findBreach(outcome, limits) ?? findHistoryBreach(outcome, subject.ledger.usage, limits);
     if (breach !== null) return this.#fail(subject, ref, breach);
-    const committing = this.#commit(subject, ref, outcome, live !== null);
-    const decision = committing instanceof Promise ? await committing : committing;
     const goesOn = outcome.result.kind === "waiting";
-    return goesOn ? { ...decision, live: { execution, ledger: subject.ledger } } : decision;
+    const taken = { isWarm: live !== null, live: goesOn ? { execution, ledger: subject.ledger } : null };
+    return this.#commit(subject, ref, outcome, taken);
   }
 
   #obstacle(subject: Subject, resolved: ResolvedOrchestration | null): Obstacle | null {
@@ -230,21 +247,21 @@ export class OrchestrationTurn {
   }
 
   /** Most turns need to ask nobody, and no promise. */
-  #commit(subject: Subject, ref: OrchestrationRef, outcome: TurnOutcome, isWarm: boolean): Commit | Promise<Commit> {
+  #commit(subject: Subject, ref: OrchestrationRef, outcome: TurnOutcome, taken: Taken): Commit | Promise<Commit> {
     const { batch } = subject;
     const link = subject.start === null ? subject.ledger.parent : subject.start.parent;
     const isAnswer = link !== null && outcome.result.kind !== "waiting";
     if (isAnswer || batch.collisions.length > 0 || outcome.activities.some(isSystemCall)) {
-      return this.#commitWithAnswers(subject, ref, outcome, isWarm, isAnswer ? link : null);
+      return this.#commitWithAnswers(subject, ref, outcome, taken, isAnswer ? link : null);
     }
-    return this.#commitOf(subject, ref, outcome, isWarm, { parent: null, alsoSend: [] });
+    return this.#commitOf(subject, ref, outcome, taken, NO_ANSWERS);
   }
 
   async #commitWithAnswers(
     subject: Subject,
     ref: OrchestrationRef,
     outcome: TurnOutcome,
-    isWarm: boolean,
+    taken: Taken,
     link: ParentLink | null,
   ): Promise<Commit> {
     const { provider } = this.#services;
@@ -254,27 +271,30 @@ export class OrchestrationTurn {
     const asker = { instance: item.instance, executionId };
     const { activities, answers } = await answerSystemCalls(this.#services, asker, outcome.activities);
     const alsoSend = [...collisions, ...answers];
-    return this.#commitOf(subject, ref, { ...outcome, activities }, isWarm, { parent, alsoSend });
+    return this.#commitOf(subject, ref, { ...outcome, activities }, taken, { parent, alsoSend });
   }
 
   #commitOf(
     subject: Subject,
     ref: OrchestrationRef,
     outcome: TurnOutcome,
-    isWarm: boolean,
-    { parent, alsoSend }: { readonly parent: ParentRoute | null; readonly alsoSend: readonly OrchestratorItem[] },
+    { isWarm, live }: Taken,
+    { parent, alsoSend }: Answers,
   ): Commit {
     const { item, batch, executionId, name } = subject;
     const identity = { instance: item.instance, executionId, name, version: ref.orchestrationVersion, parent };
     return {
       kind: "commit",
       commit: turnCommit(identity, outcome, alsoSend),
-      facts: [
-        ...dropped(item.instance, "duplicate-start", batch.ignoredStarts),
-        ...recordTurn(ref, subject.ledger, outcome, this.#services.options.limits),
-      ],
+      facts: recordTurn(
+        ref,
+        subject.ledger,
+        outcome,
+        this.#services.options.limits,
+        dropped(item.instance, "duplicate-start", batch.ignoredStarts),
+      ),
       turn: { ref, isWarm, initiatedBy: subject.start?.initiatedBy ?? null },
-      live: null,
+      live,
     };
   }
 
@@ -289,7 +309,7 @@ export class OrchestrationTurn {
       ledger,
       started: start === null ? null : startedPayload(start, ref.orchestrationVersion),
     });
-    return this.#commit(subject, ref, outcome, false);
+    return this.#commit(subject, ref, outcome, NOT_TAKEN);
   }
 
   async #poison(subject: Subject, ref: OrchestrationRef, obstacle: Obstacle | null): Promise<TurnDecision> {

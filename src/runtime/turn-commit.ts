@@ -28,26 +28,42 @@ export function turnCommit(
   outcome: TurnOutcome,
   alsoSend: readonly OrchestratorItem[] = [],
 ): TurnCommit {
-  const goesOn = outcome.result.kind === "waiting"; // C1
-  const scheduled = (id: number): ScheduledId => ({ instance: turn.instance, executionId: turn.executionId, id });
   return {
     executionId: turn.executionId,
     events: outcome.events,
-    workerItems: goesOn ? outcome.activities.map((activity) => activityExecute(turn, activity)) : [],
-    orchestratorItems: [
-      ...(goesOn
-        ? outcome.timers.map((timer) => ({ type: "TimerFired" as const, ...scheduled(timer.id), ...timer }))
-        : []),
-      ...(goesOn ? outcome.children.map((child) => childStart(turn, child)) : []),
-      ...outcome.detached.map(detachedStart),
-      ...outcome.cancelledChildren.map((child) => ({ type: "CancelInstance" as const, ...child })),
-      ...endingMessages(turn, outcome.result),
-      ...alsoSend,
-    ],
-    metadata: { ...identityMetadata(outcome.events), ...statusMetadata(outcome.result) },
-    cancelledActivities: outcome.cancelledActivities.map(scheduled),
-    cancelledTimers: outcome.cancelledTimers.map(scheduled),
+    workerItems: goesOn(outcome) ? outcome.activities.map((activity) => activityExecute(turn, activity)) : [],
+    orchestratorItems: orchestratorItems(turn, outcome, alsoSend),
+    metadata: metadataOf(outcome),
+    cancelledActivities: outcome.cancelledActivities.map((id) => scheduled(turn, id)),
+    cancelledTimers: outcome.cancelledTimers.map((id) => scheduled(turn, id)),
   };
+}
+
+/** C1 */
+function goesOn({ result }: TurnOutcome): boolean {
+  return result.kind === "waiting";
+}
+
+function scheduled({ instance, executionId }: TurnIdentity, id: number): ScheduledId {
+  return { instance, executionId, id };
+}
+
+function orchestratorItems(
+  turn: TurnIdentity,
+  outcome: TurnOutcome,
+  alsoSend: readonly OrchestratorItem[],
+): OrchestratorItem[] {
+  const items: OrchestratorItem[] = [];
+  if (goesOn(outcome)) {
+    for (const timer of outcome.timers) items.push({ type: "TimerFired", ...scheduled(turn, timer.id), ...timer });
+    for (const child of outcome.children) items.push(childStart(turn, child));
+  }
+  for (const detached of outcome.detached) items.push(detachedStart(detached));
+  for (const child of outcome.cancelledChildren) items.push({ type: "CancelInstance", ...child });
+  const last = endingMessage(turn, outcome.result);
+  if (last !== null) items.push(last);
+  for (const item of alsoSend) items.push(item);
+  return items;
 }
 
 /** Consumes the messages and changes nothing. */
@@ -101,17 +117,17 @@ function detachedStart(detached: DetachedToStart): StartOrchestration {
   };
 }
 
-function endingMessages(turn: TurnIdentity, result: TurnResult): OrchestratorItem[] {
+function endingMessage(turn: TurnIdentity, result: TurnResult): OrchestratorItem | null {
   switch (result.kind) {
     case "waiting":
-      return [];
+      return null;
     case "completed":
-      return turn.parent === null ? [] : [answerTo(turn.parent, { kind: "completed", output: result.output })];
+      return turn.parent === null ? null : answerTo(turn.parent, { kind: "completed", output: result.output });
     case "failed":
     case "cancelled":
-      return turn.parent === null ? [] : [answerTo(turn.parent, { kind: "failed", details: result.details })];
+      return turn.parent === null ? null : answerTo(turn.parent, { kind: "failed", details: result.details });
     case "continuedAsNew":
-      return [continuation(turn, result)];
+      return continuation(turn, result);
     default:
       return unreachable(result);
   }
@@ -130,9 +146,19 @@ function continuation(turn: TurnIdentity, result: Extract<TurnResult, { kind: "c
   };
 }
 
+const NO_METADATA: ExecutionMetadata = Object.freeze({});
+
+/** C3 */
+function metadataOf({ events, result }: TurnOutcome): ExecutionMetadata {
+  const identity = identityMetadata(events);
+  const status = statusMetadata(result);
+  if (status === NO_METADATA) return identity;
+  return identity === NO_METADATA ? status : { ...identity, ...status };
+}
+
 function identityMetadata(events: readonly Event[]): ExecutionMetadata {
   const started = events[0];
-  if (started?.type !== "OrchestrationStarted") return {}; // C3
+  if (started?.type !== "OrchestrationStarted") return NO_METADATA;
   const pinnedVersion = parseSemVer(started.duroxideVersion);
   return {
     orchestrationName: started.name,
@@ -145,7 +171,7 @@ function identityMetadata(events: readonly Event[]): ExecutionMetadata {
 function statusMetadata(result: TurnResult): ExecutionMetadata {
   switch (result.kind) {
     case "waiting":
-      return {};
+      return NO_METADATA;
     case "completed":
       return { status: "Completed", output: result.output };
     case "failed":

@@ -9,14 +9,14 @@ import type { Fact, OrchestrationEnding, OrchestrationRef } from "../observer.js
 import type { ExecutionLedger } from "./execution-ledger.js";
 import { nearLimits } from "./limit-usage.js";
 
-/** Enters the turn's events into the ledger, and tells what they mean for observers. */
+/** Enters the turn's events into the ledger, and adds what they mean for observers to `facts`. */
 export function recordTurn(
   ref: OrchestrationRef,
   ledger: ExecutionLedger,
   outcome: TurnOutcome,
   limits: Limits,
+  facts: Fact[],
 ): Fact[] {
-  const facts: Fact[] = [];
   const before = ledger.usage.snapshot();
   for (const event of outcome.events) {
     const ended = childEnded(ref, ledger, event);
@@ -24,8 +24,8 @@ export function recordTurn(
     ledger.add(event);
   }
   ledger.usage.addTurn(outcome);
-  facts.push(...nearLimits(ref, before, ledger.usage.snapshot(), limits));
-  facts.push(...messagesDropped(ref.instanceId, outcome.droppedMessages));
+  nearLimits(ref, before, ledger.usage, limits, facts);
+  if (outcome.droppedMessages.length > 0) facts.push(...messagesDropped(ref.instanceId, outcome.droppedMessages));
   const ending = endingOf(outcome.result);
   if (ending !== null) facts.push(orchestrationEnded(ref, ledger, ending, outcome.result));
   return facts;

@@ -14,29 +14,22 @@ let isTaken = false;
 let turnsInSlice = 0;
 
 /** Runs the turn when all those before it are over. Answers as it does. */
-export function throughTurnGate<T>(turn: () => Promise<T>): Promise<T> {
-  if (!isTaken && !mustYield()) return pass(turn);
-  return new Promise((resolve, reject) => {
-    waiting.push(() => void pass(turn).then(resolve, reject));
+export async function throughTurnGate<T>(turn: () => Promise<T>): Promise<T> {
+  if (isTaken || mustYield()) await becomesFree();
+  isTaken = true; // G1
+  try {
+    return await turn();
+  } finally {
+    leave();
+  }
+}
+
+/** For whoever came last. */
+function becomesFree(): Promise<void> {
+  return new Promise((resolve) => {
+    waiting.push(resolve);
     if (!isTaken) letNextPassLater();
   });
-}
-
-/** G1 */
-function pass<T>(turn: () => Promise<T>): Promise<T> {
-  isTaken = true;
-  const over = begin(turn);
-  over.then(leave, leave);
-  return over;
-}
-
-/** One that throws at once is over, too. */
-function begin<T>(turn: () => Promise<T>): Promise<T> {
-  try {
-    return turn();
-  } catch (error) {
-    return Promise.reject(error);
-  }
 }
 
 function leave(): void {

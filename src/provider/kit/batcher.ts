@@ -68,6 +68,7 @@ interface Pending<Call, R> {
   readonly lane: string | null;
   readonly bytes: number;
   readonly resolve: (value: R) => void;
+  /** Tells the caller this very error: see `#refuse`. */
   readonly reject: (error: unknown) => void;
 }
 
@@ -122,16 +123,8 @@ export class Batcher<Call, R> {
   /** Resolves to the value of the call's outcome, once its batch has come back; rejects with its error. */
   submit(call: Call): Promise<R> {
     return new Promise((resolve, reject) => {
-      const { keyOf, laneOf, sizeOf, errorOf } = this.#options;
-      const rejectAs = (error: unknown): void => {
-        try {
-          reject(errorOf(call, error));
-        } catch {
-          reject(error); // B5
-        }
-      };
-      const [key, lane, bytes] = [keyOf(call), laneOf(call), sizeOf(call)];
-      this.#waiting.push({ call, key, lane, bytes, resolve, reject: rejectAs });
+      const { keyOf, laneOf, sizeOf } = this.#options;
+      this.#waiting.push({ call, key: keyOf(call), lane: laneOf(call), bytes: sizeOf(call), resolve, reject });
       this.#schedule();
     });
   }
@@ -195,7 +188,7 @@ export class Batcher<Call, R> {
   #start(batch: readonly Pending<Call, R>[]): void {
     this.#inFlight += 1;
     void this.#execute(batch)
-      .catch((bug: unknown) => rejectAll(batch, bug)) // B5
+      .catch((bug: unknown) => this.#refuseAll(batch, bug)) // B5
       .finally(() => {
         this.#inFlight -= 1;
         for (const { key, lane } of batch) {
@@ -212,13 +205,32 @@ export class Batcher<Call, R> {
     try {
       outcomes = await this.#options.run(batch.map(({ call }) => call));
     } catch (error) {
-      if (batch.length === 1 || !this.#options.runsSingly(error)) return rejectAll(batch, error);
+      if (batch.length === 1 || !this.#options.runsSingly(error)) return this.#refuseAll(batch, error);
       for (const pending of batch) await this.#execute([pending]); // B3
       return;
     }
     if (outcomes.length !== batch.length) throw wrongNumber(batch.length, outcomes.length);
-    for (const [place, pending] of batch.entries()) settle(pending, outcomes[place]!); // B2
+    for (let place = 0; place < batch.length; place += 1) this.#settle(batch[place]!, outcomes[place]!); // B2
     this.#options.onAnswered();
+  }
+
+  #settle(pending: Pending<Call, R>, outcome: Outcome<R>): void {
+    if ("error" in outcome) this.#refuse(pending, outcome.error);
+    else pending.resolve(outcome.value);
+  }
+
+  #refuseAll(batch: readonly Pending<Call, R>[], error: unknown): void {
+    for (const pending of batch) this.#refuse(pending, error);
+  }
+
+  #refuse({ call, reject }: Pending<Call, R>, error: unknown): void {
+    let told = error;
+    try {
+      told = this.#options.errorOf(call, error);
+    } catch {
+      // B5: then it is told as it is.
+    }
+    reject(told);
   }
 
   #reportIdle(): void {
@@ -244,15 +256,6 @@ function checkBatcherOptions<Call, R>(options: BatcherOptions<Call, R>): void {
   if (options.maxBytes !== undefined && options.sizeOf === undefined) {
     throw new InvalidOptionsError("Batcher: 'maxBytes' says nothing without 'sizeOf'.");
   }
-}
-
-function settle<Call, R>({ resolve, reject }: Pending<Call, R>, outcome: Outcome<R>): void {
-  if ("error" in outcome) reject(outcome.error);
-  else resolve(outcome.value);
-}
-
-function rejectAll<Call, R>(batch: readonly Pending<Call, R>[], error: unknown): void {
-  for (const { reject } of batch) reject(error);
 }
 
 /** They may all have taken effect, and nobody can tell which outcome is whose. */

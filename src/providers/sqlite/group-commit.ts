@@ -137,10 +137,10 @@ export class GroupCommit {
     try {
       const { outcomes, effects } = await database.writeForMany((db) => {
         const tx = new Transaction(db, clock.now(), newToken, this.#known, this.#own); // G2
-        const outcomes: Outcome<unknown>[] = [];
-        for (const [place, call] of calls.entries()) if (!call.isFetch) outcomes[place] = runOne(tx, call);
+        const outcomes = new Array<Outcome<unknown>>(calls.length);
+        runAll(tx, calls, false, outcomes);
         if (serve !== null) served.push(serving(tx, serve));
-        for (const [place, call] of calls.entries()) if (call.isFetch) outcomes[place] = runOne(tx, call);
+        runAll(tx, calls, true, outcomes);
         if (serve !== null) served.push(serving(tx, serve)); // Those who looked may have seen what fell due.
         tx.writeNewRows();
         return { outcomes, effects: tx.effects };
@@ -166,6 +166,14 @@ function serving(tx: Transaction, serve: (tx: Transaction) => Served): Served {
     return serve(tx);
   } catch (cause) {
     throw new ServingFailed("A waiting fetch could not be served.", { cause });
+  }
+}
+
+/** Those who take work, or the others. */
+function runAll(tx: Transaction, calls: readonly Call[], areFetches: boolean, outcomes: Outcome<unknown>[]): void {
+  for (let place = 0; place < calls.length; place += 1) {
+    const call = calls[place]!;
+    if (call.isFetch === areFetches) outcomes[place] = runOne(tx, call);
   }
 }
 
