@@ -1,7 +1,8 @@
 // providers/sqlite/database.ts — one connection: transactions, prepared statements, and patience with other processes.
 //
 //   D1. `write` takes the write lock before it reads anything, so what it decides on is still true when it commits.
-//   D2. `read` sees one snapshot and takes no write lock.
+//   D2. `read` sees one snapshot and takes no write lock. Reads share it until no more of them come without anything having
+//       happened outside in between: nobody could have heard of a later commit meanwhile.
 //   D3. A failed transaction has changed nothing.
 //   D4. While another process holds the lock, the event loop runs: the library waits for moments only, the rest of the
 //       waiting is asynchronous, and one of the waiting tries for all of them.
@@ -20,6 +21,7 @@ import type { SqliteSettings } from "./options.js";
 
 // Captured at load, so that the fake timers of a test framework do not make it lie.
 const immediate = setImmediate;
+const tick = process.nextTick.bind(process);
 
 /** How long the library itself may block the event loop for another process's lock: about the length of a commit. */
 const DRIVER_BUSY_TIMEOUT_MS = 20;
@@ -103,6 +105,9 @@ export class Database {
   #lastVersion = 0;
   /** Whether it was compared since the event loop last came round. */
   #isVersionFresh = false;
+  /** Whether a snapshot is open, for those who read, and whether it is what the last write transaction here has left. */
+  #isReading = false;
+  #isOurs = false;
   readonly #closing = new AbortController();
   #pause: Promise<void> | null = null;
   #changes = 0;
@@ -200,6 +205,11 @@ export class Database {
     return true;
   }
 
+  /** Of whoever reads: whether what write transactions here remember of this epoch is true of its snapshot. D7 */
+  get isAsWeLeftIt(): boolean {
+    return this.#isOurs;
+  }
+
   /** Until the end of the transaction. D6 */
   keep(writes: KeptWrites): void {
     this.#kept = writes;
@@ -250,13 +260,13 @@ export class Database {
 
   /** As `write`, for calls that were let in before. Rejects with what `explain` explains to each of them. */
   writeForMany<T>(work: (db: Database) => T): Promise<T> {
-    return this.#whenFree(() => this.#transact("BEGIN IMMEDIATE", work)); // D1
+    return this.#whenFree(() => this.#transact(work)); // D1
   }
 
   async read<T>(operation: string, work: (db: Database) => T): Promise<T> {
     this.#checkOpen(operation);
     try {
-      return await this.#whenFree(() => this.#transact("BEGIN", work)); // D2
+      return await this.#whenFree(() => this.#readShared(work));
     } catch (error) {
       throw this.explain(operation, error);
     }
@@ -280,6 +290,12 @@ export class Database {
 
   /** Differs from the last answer when another connection has committed in between. */
   dataVersion(): number {
+    this.#endReading();
+    return this.#readVersion();
+  }
+
+  /** In a transaction: as of its snapshot. */
+  #readVersion(): number {
     return this.get<{ readonly data_version: number }>("PRAGMA data_version")!.data_version;
   }
 
@@ -291,6 +307,7 @@ export class Database {
   close(): void {
     if (this.#isClosed) return;
     this.beginClosing();
+    this.#endReading();
     this.#isClosed = true;
     this.#statements.clear();
     this.#connection.close();
@@ -326,10 +343,11 @@ export class Database {
     return prepared.statement;
   }
 
-  #transact<T>(begin: "BEGIN" | "BEGIN IMMEDIATE", work: (db: Database) => T): T {
-    this.run(begin);
+  #transact<T>(work: (db: Database) => T): T {
+    this.#endReading();
+    this.run("BEGIN IMMEDIATE");
     try {
-      if (begin === "BEGIN IMMEDIATE") this.#noticeOthers();
+      this.#noticeOthers();
       const result = work(this);
       this.#kept.write(ALL_TABLES); // D6
       this.run("COMMIT");
@@ -342,6 +360,28 @@ export class Database {
     } finally {
       this.#kept = NOTHING_KEPT;
     }
+  }
+
+  /** D2 */
+  #readShared<T>(work: (db: Database) => T): T {
+    if (!this.#isReading) {
+      this.run("BEGIN");
+      this.#isReading = true;
+      tick(() => this.#endReading());
+      this.#isOurs = this.#readVersion() === this.#lastVersion;
+    }
+    try {
+      return work(this);
+    } catch (error) {
+      this.#endReading();
+      throw error;
+    }
+  }
+
+  #endReading(): void {
+    if (!this.#isReading) return;
+    this.#isReading = false;
+    this.#rollBack();
   }
 
   /** D7 */

@@ -191,6 +191,19 @@ function fetchNew(
   return null;
 }
 
+/** As the tables would tell of an instance that is not in them. */
+const NEVER_RUN = Object.freeze({
+  orchestration_name: null,
+  orchestration_version: "",
+  current_execution_id: 0,
+  last_commit: null,
+  status: null,
+  pinned_major: null,
+  pinned_minor: null,
+  pinned_patch: null,
+  has_begun: 0,
+});
+
 function lockable(tx: Transaction, instanceId: string): LockableRow {
   const current = tx.known.current(instanceId);
   if (current !== null) {
@@ -203,6 +216,9 @@ function lockable(tx: Transaction, instanceId: string): LockableRow {
       status: "Running",
       has_begun: 1,
     };
+  }
+  if (tx.known.starting(instanceId, tx.db.epoch) !== null) {
+    return { ...NEVER_RUN, instance_id: instanceId, locked_until: tx.own.turnEnd(instanceId) };
   }
   const last = tx.db.get<Pick<LockableRow, "last_commit" | "locked_until">>(selectLastCommit, instanceId);
   const known = last === undefined ? null : tx.known.asOf(instanceId, last.last_commit);

@@ -53,7 +53,8 @@ interface GroupCommitDeps extends Servants {
 export class GroupCommit {
   readonly #deps: GroupCommitDeps;
   readonly #batcher: Batcher<Call, unknown>;
-  readonly #known = new KnownInstances();
+  /** As of the last transaction that was not taken back. */
+  readonly known = new KnownInstances();
   readonly #own = new OwnLocks();
   /** What is committed, and not given yet: those who wrote hear of it first. */
   #committed: Served[] = [];
@@ -136,7 +137,7 @@ export class GroupCommit {
     const served: Served[] = [];
     try {
       const { outcomes, effects } = await database.writeForMany((db) => {
-        const tx = new Transaction(db, clock.now(), newToken, this.#known, this.#own); // G2
+        const tx = new Transaction(db, clock.now(), newToken, this.known, this.#own); // G2
         const outcomes = new Array<Outcome<unknown>>(calls.length);
         runAll(tx, calls, false, outcomes);
         if (serve !== null) served.push(serving(tx, serve));

@@ -11,6 +11,7 @@ import { isStartLike } from "../../history/work-item.js";
 import { identityInEvent, identityInStart, type StartIdentity } from "../../provider/kit/start-identity.js";
 import { fromColumn, fromNullableColumn, toColumn, toNullableColumn } from "../../provider/kit/text-column.js";
 import type {
+  EnqueueOutcome,
   ExecutionState,
   ExecutionStatus,
   InstanceStats,
@@ -20,7 +21,7 @@ import type {
 import type { Database } from "./database.js";
 import { corruptHistory, latestExecution, latestStart } from "./history.js";
 import { kvValues } from "./kv.js";
-import type { TurnLock } from "./orchestrator-queue.js";
+import { enqueueMessage, type TurnLock } from "./orchestrator-queue.js";
 import type { Transaction } from "./transaction.js";
 
 /** Creates the instance or renames it. The parent is set once; the current execution never goes back. */
@@ -89,14 +90,14 @@ const selectQueuedStart = `
   SELECT work_item FROM duroxide_orchestrator_queue WHERE instance_id = ? AND is_start = 1 ORDER BY due_at, id LIMIT 1
 `;
 
-/** Whether the instance has run, or is about to. */
+/** Whether the instance has run, or is about to; and whether anything else is there that concerns its first turn. */
 const selectTrace = `
-  SELECT 1 FROM duroxide_instances WHERE instance_id = ?
-  UNION ALL
-  SELECT 1 FROM duroxide_executions WHERE instance_id = ?
-  UNION ALL
-  SELECT 1 FROM duroxide_orchestrator_queue WHERE instance_id = ? AND is_start = 1
-  LIMIT 1
+  SELECT
+    EXISTS (SELECT 1 FROM duroxide_instances WHERE instance_id = ?)
+      OR EXISTS (SELECT 1 FROM duroxide_executions WHERE instance_id = ?)
+      OR EXISTS (SELECT 1 FROM duroxide_orchestrator_queue WHERE instance_id = ? AND is_start = 1) AS has_begun,
+    EXISTS (SELECT 1 FROM duroxide_instance_locks WHERE instance_id = ?)
+      OR EXISTS (SELECT 1 FROM duroxide_history WHERE instance_id = ?) AS has_traces
 `;
 
 /** Sizes of the history in bytes, as stored. */
@@ -183,12 +184,22 @@ export function executionState(db: Database, instance: string, executionId: numb
   return row.current_execution_id === executionId && isRunning ? "running" : "terminated";
 }
 
-/** Whether a start of this instance would be its second. */
-export function hasBegun(tx: Transaction, instance: string): boolean {
-  const instanceId = toColumn(instance);
-  return (
-    tx.newMessages.hasStart(instanceId) || tx.db.get(selectTrace, instanceId, instanceId, instanceId) !== undefined
-  );
+/** Starts an instance, unless it was started before. */
+export function enqueueStart(
+  tx: Transaction,
+  start: StartOrchestration | ContinueAsNew,
+  delayMs: number | undefined,
+): EnqueueOutcome {
+  const instanceId = toColumn(start.instance);
+  if (tx.newMessages.hasStart(instanceId)) return "exists";
+  const trace = tx.db.get<{ readonly has_begun: number; readonly has_traces: number }>(
+    selectTrace,
+    ...([instanceId, instanceId, instanceId, instanceId, instanceId] as const),
+  )!;
+  if (trace.has_begun !== 0) return "exists";
+  enqueueMessage(tx, start, delayMs);
+  if (trace.has_traces === 0) tx.known.started(instanceId, identityInStart(start));
+  return "enqueued";
 }
 
 export function queuedStart(db: Database, instance: string): StartOrchestration | ContinueAsNew | null {
@@ -214,6 +225,19 @@ export function identify(db: Database, instance: string, messages: readonly Work
 export function newIdentity(messages: readonly WorkItem[]): Identity | null {
   const first = messages.find(isStartLike);
   return first === undefined ? null : { ...identityInStart(first), executionId: INITIAL_EXECUTION_ID };
+}
+
+/** Where an instance stands of which there is nothing but a start. */
+export function startingStatus({ name, version }: StartIdentity): InstanceStatus {
+  return {
+    status: "Pending",
+    orchestrationName: name,
+    orchestrationVersion: version,
+    executionId: INITIAL_EXECUTION_ID,
+    output: null,
+    customStatus: null,
+    customStatusVersion: 0,
+  };
 }
 
 export function instanceStatus(db: Database, instance: string): InstanceStatus | null {

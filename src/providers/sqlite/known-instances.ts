@@ -4,7 +4,11 @@
 //       turn, appends or deletes changes that. So whoever uses it compares first, and a commit that was taken back does no
 //       harm. Within an epoch of the database nobody else writes: what was remembered in it need not be compared.
 //   K2. Bounded: the oldest are forgotten.
+//   K3. Of an instance that was started here, and of which the tables had no trace before, they have nothing but messages and
+//       perhaps a lock of ours, until a turn of it is committed, something is appended, or its lock becomes another
+//       matter. Of several starts the first counts. It is known in the epoch of its start only.
 
+import type { StartIdentity } from "../../provider/kit/start-identity.js";
 import type { Database } from "./database.js";
 
 /** Of an instance whose current execution runs. */
@@ -23,11 +27,17 @@ interface Committed {
   readonly epoch: number;
 }
 
+interface Starting {
+  readonly identity: StartIdentity;
+  readonly epoch: number;
+}
+
 const MOST = 2_000;
 
 export class KnownInstances {
   readonly #fetched = new Map<string, InstanceFacts | null>();
   readonly #committed = new Map<string, Committed>();
+  readonly #starting = new Map<string, Starting>();
   #epoch = -1;
 
   /** A write transaction begins. */
@@ -54,12 +64,25 @@ export class KnownInstances {
   /** A turn of it was committed under that lock, and it does not go on as it was. */
   ended(instanceId: string, secret: string): void {
     this.#fetched.delete(secret);
-    this.#committed.delete(instanceId);
+    this.forget(instanceId);
   }
 
   /** Something else than a turn has happened to it, or to its lock. */
   forget(instanceId: string): void {
     this.#committed.delete(instanceId);
+    this.#starting.delete(instanceId);
+  }
+
+  /** It was started, and nothing was known of it before. K3 */
+  started(instanceId: string, identity: StartIdentity): void {
+    this.#starting.set(instanceId, { identity, epoch: this.#epoch });
+    forgetOldest(this.#starting); // K2
+  }
+
+  /** Of an instance that has not begun, `epoch` being that of the database. Null: somebody must look. K3 */
+  starting(instanceId: string, epoch: number): StartIdentity | null {
+    const known = this.#starting.get(instanceId);
+    return known !== undefined && known.epoch === epoch ? known.identity : null;
   }
 
   /** What was committed in this epoch: nobody has touched it since. Null: somebody must look. */

@@ -18,6 +18,7 @@ import { completeAdmin } from "../../provider/kit/complete-admin.js";
 import type { Effects } from "../../provider/kit/effects.js";
 import { InstanceWatchers } from "../../provider/kit/instance-watchers.js";
 import { checkCompletion, checkOrchestratorItem, checkWorkerItem } from "../../provider/kit/refusals.js";
+import { toColumn } from "../../provider/kit/text-column.js";
 import type {
   AbandonOptions,
   EnqueueOptions,
@@ -39,7 +40,14 @@ import { ChangePoller } from "./change-poller.js";
 import { Database } from "./database.js";
 import { GroupCommit } from "./group-commit.js";
 import { appendEvents, latestExecution, readEvents } from "./history.js";
-import { customStatus, hasBegun, instanceStats, instanceStatus, recordAppend } from "./instances.js";
+import {
+  customStatus,
+  enqueueStart,
+  instanceStats,
+  instanceStatus,
+  recordAppend,
+  startingStatus,
+} from "./instances.js";
 import { kvValue, kvValues } from "./kv.js";
 import { migrate } from "./migrations.js";
 import { absolutePath, resolveOptions, type SqliteOptions, type SqliteSettings } from "./options.js";
@@ -148,7 +156,7 @@ export class SqliteProvider implements Provider {
   enqueueForOrchestrator(item: OrchestratorItem, options: EnqueueOptions = {}): Promise<EnqueueOutcome> {
     return this.#writes.write("enqueueForOrchestrator", (tx) => {
       checkOrchestratorItem("enqueueForOrchestrator", item);
-      if (options.ifAbsent && isStartLike(item) && hasBegun(tx, item.instance)) return "exists";
+      if (options.ifAbsent && isStartLike(item)) return enqueueStart(tx, item, options.delayMs);
       enqueueMessage(tx, item, options.delayMs);
       return "enqueued";
     });
@@ -228,7 +236,10 @@ export class SqliteProvider implements Provider {
   }
 
   getInstanceStatus(instance: string): Promise<InstanceStatus | null> {
-    return this.#database.read("getInstanceStatus", (db) => instanceStatus(db, instance));
+    return this.#database.read("getInstanceStatus", (db) => {
+      const starting = db.isAsWeLeftIt ? this.#writes.known.starting(toColumn(instance), db.epoch) : null;
+      return starting === null ? instanceStatus(db, instance) : startingStatus(starting);
+    });
   }
 
   getCustomStatus(

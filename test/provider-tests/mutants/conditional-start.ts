@@ -32,13 +32,13 @@ export const CONDITIONAL_START: readonly Mutant[] = [
         find: `  enqueueForOrchestrator(item: OrchestratorItem, options: EnqueueOptions = {}): Promise<EnqueueOutcome> {
     return this.#writes.write("enqueueForOrchestrator", (tx) => {`,
         replace: `  async enqueueForOrchestrator(item: OrchestratorItem, options: EnqueueOptions = {}): Promise<EnqueueOutcome> {
-    const look = (tx) => options.ifAbsent && isStartLike(item) && hasBegun(tx, item.instance);
-    if (await this.#writes.write("enqueueForOrchestrator", look)) return "exists";
+    const look = async () => (await this.getInstanceStatus(item.instance)) !== null;
+    if (options.ifAbsent && isStartLike(item) && (await look())) return "exists";
     return this.#writes.write("enqueueForOrchestrator", (tx) => {`,
       },
       {
         file: "sqlite-provider.ts",
-        find: `      if (options.ifAbsent && isStartLike(item) && hasBegun(tx, item.instance)) return "exists";
+        find: `      if (options.ifAbsent && isStartLike(item)) return enqueueStart(tx, item, options.delayMs);
 `,
         replace: "",
       },
@@ -52,8 +52,8 @@ export const CONDITIONAL_START: readonly Mutant[] = [
     patches: [
       {
         file: "sqlite-provider.ts",
-        find: "options.ifAbsent && isStartLike(item) && hasBegun",
-        replace: "options.ifAbsent && hasBegun",
+        find: "if (options.ifAbsent && isStartLike(item)) return",
+        replace: "if (options.ifAbsent) return",
       },
     ],
   },
@@ -62,6 +62,8 @@ export const CONDITIONAL_START: readonly Mutant[] = [
     category: "conditional_start",
     caughtBy: "one_winner_among_concurrent_starts",
     store: "sqlite",
-    patches: [{ file: "instances.ts", find: "    tx.newMessages.hasStart(instanceId) || tx.db", replace: "    tx.db" }],
+    patches: [
+      { file: "instances.ts", find: '  if (tx.newMessages.hasStart(instanceId)) return "exists";\n', replace: "" },
+    ],
   },
 ];
