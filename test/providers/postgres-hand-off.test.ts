@@ -73,6 +73,115 @@ async function writersOf(database: OwnDatabase, table: string): Promise<Readonly
 
 const selectQueued = "SELECT 1 FROM {schema}.messages UNION ALL SELECT 1 FROM {schema}.schedule";
 
+/** Two processes that hear each other. The time of the first stands still, and what it puts off until soon waits for `ring`. */
+async function openBusy() {
+  const database = await OwnDatabase.open(URL!);
+  const soon = new Set<() => void>();
+  const clock: Clock = {
+    now: STOPPED.now,
+    setTimer: (delayMs, callback) => {
+      if (delayMs > 10) return STOPPED.setTimer(delayMs, callback);
+      soon.add(callback);
+      return { clear: () => void soon.delete(callback) };
+    },
+  };
+  const provider = await database.provider({ clock, wakeUps: "listen" });
+  const other = await database.provider({ clock: STOPPED, wakeUps: "listen" });
+  const ended = new AbortController();
+  onTestFinished(() => ended.abort());
+  const wait = async () => waiting((signal) => provider.fetchOrchestrationItem({ ...POLL, signal }), ended.signal);
+
+  /** Resolves when the first has heard of what the other has started. */
+  const startElsewhere = async (instance: string): Promise<void> => {
+    const heard = new Promise<void>((resolve) => {
+      onTestFinished(provider.wake.watchInstance(instance, () => resolve()));
+    });
+    await other.enqueueForOrchestrator(start(instance));
+    await heard;
+  };
+  const hearing = await wait();
+  await startElsewhere("hello");
+  expect((await hearing.found)?.item.instance).toBe("hello"); // It is idle, hears, and looks at once.
+
+  const rival = await database.rival();
+  const held = await wait();
+  await rival.query(
+    "INSERT INTO {schema}.schedule (instance_id, ready_at, place, place_order) VALUES ('held', 2000000, 2000000, 1)",
+  );
+  const sent = provider.enqueueForOrchestrator(start("held"));
+  await database.untilBlockedBy(rival);
+  const isTaken = async (instance: string): Promise<boolean> => {
+    // As many round trips as a look would have needed, many times over.
+    for (let trips = 0; trips < 200; trips += 1) await database.query("SELECT 1");
+    const rows = await database.query(
+      "SELECT 1 FROM {schema}.schedule WHERE instance_id = $1 AND lock_token IS NOT NULL",
+      [instance],
+    );
+    return rows.length > 0;
+  };
+  return {
+    database,
+    provider,
+    wait,
+    startElsewhere,
+    isTaken,
+    ring: () => {
+      for (const callback of [...soon]) if (soon.delete(callback)) callback();
+    },
+    /** What kept the process busy is over. */
+    release: async (): Promise<void> => {
+      await rival.rollback();
+      await sent;
+      expect((await held.found)?.item.instance).toBe("held");
+    },
+  };
+}
+
+describe.skipIf(URL === undefined)("news that finds its process busy", () => {
+  test("is looked at by the next statement that sends, and nobody who waits for what that sends goes without it", async () => {
+    const { provider, wait, startElsewhere, isTaken, release } = await openBusy();
+    const both = [await wait(), await wait()];
+    await startElsewhere("theirs");
+    expect(await isTaken("theirs")).toBe(false);
+
+    await provider.enqueueForOrchestrator(start("ours"));
+
+    const found = (await Promise.all(both.map((each) => each.found))).map((locked) => locked!.item.instance);
+    expect(found.toSorted()).toEqual(["ours", "theirs"]);
+    await release();
+  });
+
+  test("is looked at once the process has time, if nothing is sent", async () => {
+    const { wait, startElsewhere, isTaken, ring, release } = await openBusy();
+    const waits = await wait();
+    await startElsewhere("theirs");
+    ring();
+    expect(await isTaken("theirs")).toBe(false);
+    await release();
+
+    ring();
+
+    expect((await waits.found)?.item.instance).toBe("theirs");
+  });
+
+  test("is looked at again where somebody else had it locked at that moment", async () => {
+    const { database, provider, wait, startElsewhere, ring, release } = await openBusy();
+    const both = [await wait(), await wait()];
+    await startElsewhere("theirs");
+    const inTheWay = await database.rival();
+    await inTheWay.query("SELECT 1 FROM {schema}.schedule WHERE instance_id = 'theirs' FOR UPDATE");
+
+    await provider.enqueueForOrchestrator(start("ours"));
+    expect((await Promise.race(both.map((each) => each.found)))?.item.instance).toBe("ours");
+    await inTheWay.rollback();
+    await release();
+    ring();
+
+    const found = (await Promise.all(both.map((each) => each.found))).map((locked) => locked!.item.instance);
+    expect(found.toSorted()).toEqual(["ours", "theirs"]);
+  });
+});
+
 describe.skipIf(URL === undefined)("a fetch that waits for a turn", () => {
   test("gets a start, its row written once, and as a look would have found it", async () => {
     const { database, provider, waitForTurn } = await open();
@@ -85,7 +194,7 @@ describe.skipIf(URL === undefined)("a fetch that waits for a turn", () => {
       attemptCount: 1,
       item: { instance: "a", executionId: 1, history: [], messages: [start("a", { input: "one" })] },
     });
-    expect(await writersOf(database, "schedule")).toEqual(await writersOf(database, "messages"));
+    expect(await database.query("SELECT ctid::text AS version FROM {schema}.schedule")).toEqual([{ version: "(0,1)" }]);
     await provider.ackOrchestrationItem(locked!.lockToken, turn({ metadata: NAMED, events: [started("a")] }));
     expect(await database.query(selectQueued)).toEqual([]);
   });
@@ -133,6 +242,36 @@ describe.skipIf(URL === undefined)("a fetch that waits for a turn", () => {
 
     expect((await waits.found)?.item.instance).toBe("older");
     expect((await takeTurn(provider)).item.instance).toBe("newer");
+  });
+
+  test("gives way to what has waited longer, and no more of them than that takes", async () => {
+    const { provider, waitForTurn, other: openOther } = await open();
+    const other = await openOther();
+    const waits = [await waitForTurn(), await waitForTurn(), await waitForTurn()];
+    await other.enqueueForOrchestrator(start("older"));
+
+    await Promise.all(["one", "two", "three"].map((id) => provider.enqueueForOrchestrator(start(id))));
+
+    const found = (await Promise.all(waits.map((wait) => wait.found))).map((locked) => locked!.item.instance);
+    expect(found.toSorted()).toEqual(["older", "one", "two"]);
+    expect((await takeTurn(provider)).item.instance).toBe("three");
+  });
+
+  test("gets an instance that somebody else begins to send to at the same moment, once it is ready", async () => {
+    const { database, provider, waitForTurn } = await open();
+    const rival = await database.rival();
+    const waits = await waitForTurn();
+    await rival.query(
+      "INSERT INTO {schema}.schedule (instance_id, ready_at, place, place_order) VALUES ('shared', 2000000, 2000000, 1)",
+    );
+    const sent = provider.enqueueForOrchestrator(start("shared"));
+    await database.untilBlockedBy(rival);
+
+    await rival.commit();
+
+    expect(await sent).toBe("enqueued");
+    expect((await waits.found)?.item.instance).toBe("shared");
+    expect(await fetchTurn(provider)).toBeNull();
   });
 
   test("is not given an instance that it cannot replay, nor one that nobody has started", async () => {

@@ -15,8 +15,8 @@ const URL = process.env.DUROXIDE_TEST_PG_URL ?? "";
 const onServer = describe.skipIf(URL === "");
 
 const NOTHING: News = {
-  messages: false,
-  activities: false,
+  messages: 0,
+  activities: 0,
   nextMessageAt: null,
   nextActivityAt: null,
   instances: [],
@@ -106,7 +106,7 @@ onServer("what one process tells", () => {
       listeningProcess(schema),
       onlineProcess({ schema }),
     ]);
-    const news: News = { messages: true, activities: false, nextMessageAt: 7, nextActivityAt: null, instances: ["a"] };
+    const news: News = { messages: 3, activities: 0, nextMessageAt: 7, nextActivityAt: null, instances: ["a"] };
 
     teller.wakeUps.tell(news);
 
@@ -194,7 +194,8 @@ onServer("whatever anybody else writes to the channel", () => {
     ["a list", "[]"],
     ["an empty object", "{}"],
     ["a sender that is no text", JSON.stringify({ ...note, from: 7 })],
-    ["a flag that is none", JSON.stringify({ ...note, messages: 1 })],
+    ["a number that is none", JSON.stringify({ ...note, messages: true })],
+    ["a number below zero", JSON.stringify({ ...note, activities: -1 })],
     ["a time that is too large", JSON.stringify({ ...note, nextMessageAt: 1e300 })],
     ["a time that is infinite", JSON.stringify(note).replace("null", "1e999")],
     ["a time below zero", JSON.stringify({ ...note, nextActivityAt: -1 })],
@@ -397,28 +398,30 @@ describe("many pieces of news", () => {
     expect(server.notes).toHaveLength(0);
     await clock.advance(0);
     expect(server.notes).toHaveLength(1);
-    for (const id of ids.slice(20)) wakeUps.tell({ ...changed(id), messages: id === "order-50" });
+    for (const id of ids.slice(20)) wakeUps.tell({ ...changed(id), messages: id.startsWith("order-5") ? 1 : 0 });
     await clock.advance(4);
     expect(server.notes).toHaveLength(1);
     await clock.advance(1_000);
 
     expect(server.notes.map((note) => readNote(note))).toMatchObject([
       { news: changed(...ids.slice(0, 30)) },
-      { news: { ...changed(...ids.slice(20)), messages: true } },
+      {
+        news: { ...changed(...ids.slice(20)), messages: ids.slice(20).filter((id) => id.startsWith("order-5")).length },
+      },
     ]);
   });
 
   test("become one: the earliest time counts, and what one makes possible all do", async () => {
     const { wakeUps, server, clock } = offlineProcess();
 
-    wakeUps.tell({ ...NOTHING, nextMessageAt: 9, activities: true });
+    wakeUps.tell({ ...NOTHING, nextMessageAt: 9, activities: 4 });
     wakeUps.tell({ ...NOTHING, nextMessageAt: 5, nextActivityAt: 3 });
     wakeUps.tell({ ...NOTHING, nextMessageAt: null, nextActivityAt: 4, instances: "any" });
     wakeUps.tell(changed("a"));
     await clock.advance(0);
 
     expect(server.notes.map((note) => readNote(note))).toMatchObject([
-      { news: { messages: false, activities: true, nextMessageAt: 5, nextActivityAt: 3, instances: "any" } },
+      { news: { messages: 0, activities: 4, nextMessageAt: 5, nextActivityAt: 3, instances: "any" } },
     ]);
   });
 

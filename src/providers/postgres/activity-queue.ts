@@ -15,7 +15,7 @@ import type { AbandonOptions, ExecutionState, FetchWorkOptions, LockedWorkItem }
 import { isAnswered } from "./driver-errors.js";
 import { type Abandoning, abandonRows, outcomes, type Renewing, renewRows, rowOf } from "./lock-calls.js";
 import { activityLock, newSecret, tokenOf } from "./lock-token.js";
-import { type Claimed, groupedBy, type Look, lookUntilSure } from "./look.js";
+import { type Claimed, groupedBy, lookUntilSure, type Patience } from "./look.js";
 import type { Store } from "./store.js";
 import { activityRow, timeIn, wantedTags } from "./work-rows.js";
 
@@ -80,8 +80,8 @@ export class ActivityQueue {
     return this.#sending.submit(item);
   }
 
-  look(options: FetchWorkOptions): Promise<Look<LockedWorkItem>> {
-    return lookUntilSure(this.#store.clock, (isWaiting) => {
+  look(options: FetchWorkOptions, patience: Patience): Promise<Claimed<LockedWorkItem>> {
+    return lookUntilSure(patience, (isWaiting) => {
       return (isWaiting ? this.#waiting : this.#looking).submit(options);
     });
   }

@@ -4,6 +4,9 @@
 //   D2. An activity without a live lock is refused alone, and its outcome is not sent.
 //   D3. Fetches that wait for turns get the instances that are sent to, in the statement that sends: one write instead of
 //       two, and no look. Where something older is ready for them, they get that.
+//   D4. A look that is owed (`queue-signal.ts`, Q5) is made by the next statement that sends, for fetches that wait beside those of
+//       D3: no statement of its own, and what it finds keeps none of them from what is sent to.
+//   D5. Others are told of what is left of what was sent. Of what else is in line they have been told by whoever sent that.
 
 import type { OrchestratorItem } from "../../history/work-item.js";
 import { isStartLike, targetInstance } from "../../history/work-item.js";
@@ -23,7 +26,8 @@ import { type MessageRow, messageRow } from "./work-rows.js";
 
 const deliver = `
   SELECT * FROM {schema}.deliver(
-    $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24
+    $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25,
+    $26
   )
 `;
 
@@ -37,7 +41,9 @@ type Delivery =
     };
 
 /** A row of the answer: of a turn that was given away, or of what became of the rest. */
-export type DeliveryPart = TurnPart | (Omit<TurnPart, "part"> & { readonly part: "lost" | "begun" | "open" | "older" });
+export type DeliveryPart =
+  | TurnPart
+  | (Omit<TurnPart, "part"> & { readonly part: "lost" | "begun" | "open" | "beside" });
 
 interface Message {
   readonly item: OrchestratorItem;
@@ -66,19 +72,32 @@ export class Deliveries {
   readonly #store: Store;
   readonly #handOff: TurnHandOff;
   readonly #delivering: Batcher<Delivery, EnqueueOutcome>;
+  #onTheirWay = 0;
 
   constructor(store: Store, handOff: TurnHandOff) {
     this.#store = store;
     this.#handOff = handOff;
     this.#delivering = new Batcher<Delivery, EnqueueOutcome>({
       runsSingly: isAnswered,
-      run: (calls) => this.#deliver(calls),
+      run: async (calls) => {
+        this.#onTheirWay += 1;
+        try {
+          return await this.#deliver(calls);
+        } finally {
+          this.#onTheirWay -= 1;
+        }
+      },
       maxInFlight: IN_FLIGHT,
       maxBytes: MOST_BYTES,
       sizeOf: ({ item }) => (item === null ? 0 : textLength(item)),
       keyOf,
       laneOf, // D1
     });
+  }
+
+  /** Something is on its way: there will soon be more. */
+  get isBusy(): boolean {
+    return this.#onTheirWay > 0;
   }
 
   async send(item: OrchestratorItem, options: EnqueueOptions): Promise<EnqueueOutcome> {
@@ -118,15 +137,14 @@ export class Deliveries {
       offer.giveBack();
       throw error;
     }
-    const served = offer.settle(parts);
-    return this.#conclude(calls, targets, parts, served);
+    offer.settle(parts);
+    return this.#conclude(calls, targets, parts);
   }
 
   #conclude(
     calls: readonly Delivery[],
     targets: readonly Target[],
     parts: readonly DeliveryPart[],
-    served: number,
   ): readonly Outcome<EnqueueOutcome>[] {
     const messages = targets.flatMap((target) => target.messages);
     const lost = new Set(parts.flatMap(({ part, turn }) => (part === "lost" ? [turn] : [])));
@@ -137,14 +155,10 @@ export class Deliveries {
         effects.changed(targetInstance(call.item));
     }
     for (const { part, turn, n } of parts) {
-      if (part === "open") {
-        effects.readyMessages += turn;
-        if (n !== null) effects.messageAt(n);
-      } else if (part === "older") {
-        effects.readyMessages += n ?? 0;
-      }
+      if (part !== "open") continue;
+      effects.readyMessages += turn; // D5
+      if (n !== null) effects.messageAt(n);
     }
-    if (parts.some(({ part }) => part === "older")) effects.readyMessages = Math.max(effects.readyMessages - served, 0);
     this.#store.announce(effects, "everywhere");
     let ack = 0;
     return calls.map((call, place) => {

@@ -1,12 +1,12 @@
 // providers/postgres/look.ts — looks for work, and again where others were in the way: null must mean that there is none.
 //
 //   L1. A claim passes over what somebody else has locked at that moment. He may be taking it, or only touching it; so whoever
-//       got nothing looks again, and this time waits for him.
+//       got nothing looks again, and this time waits for him. Most likely it was taken: who can wait for other work lets a moment
+//       pass first.
 //   L2. Nobody waits for long: the next look takes what else is there. And not for ever: others may be in the way without end.
-//       After some looks the answer is that it is worth another one soon.
+//       After some looks the answer is that it is worth another one soon (`isPassed`).
 //   L3. What was found and set aside, because nobody can read it, is no reason to stop looking.
 
-import type { Clock } from "../../clock.js";
 import { isLockTimeout } from "./driver-errors.js";
 
 /** What a look found, and when it is worth another one. */
@@ -25,16 +25,22 @@ export interface Claimed<T> extends Look<T> {
   readonly isAside: boolean;
 }
 
+/**
+ * `sure`: whoever got nothing looks until he is sure that there is nothing. `once`: he can wait for another moment. `again`: he
+ * has waited for it.
+ */
+export type Patience = "sure" | "once" | "again";
+
 const MOST_LOOKS = 5;
-const LOOK_AGAIN_MS = 10;
 
 /** `claim` takes what is there; when told to, it waits first for what somebody else has locked. */
 export async function lookUntilSure<T>(
-  clock: Clock,
+  patience: Patience,
   claim: (isWaiting: boolean) => Promise<Claimed<T>>,
-): Promise<Look<T>> {
-  let isWaiting = false;
-  for (let looks = 0; looks < MOST_LOOKS; ) {
+): Promise<Claimed<T>> {
+  const mostLooks = patience === "sure" ? MOST_LOOKS : 1;
+  let isWaiting = patience === "again"; // L1
+  for (let looks = 0; looks < mostLooks; ) {
     const claimed: Claimed<T> | null = await claim(isWaiting).catch((error: unknown) => {
       if (isLockTimeout(error)) return null; // L2
       throw error;
@@ -44,7 +50,7 @@ export async function lookUntilSure<T>(
     isWaiting = claimed !== null && isPassed; // L1
     if (isPassed) looks += 1; // L3
   }
-  return { found: null, nextAt: clock.now() + LOOK_AGAIN_MS, isEmpty: false };
+  return { found: null, nextAt: null, isEmpty: false, isPassed: true, isAside: false };
 }
 
 /** The places of fetches that want the same, and so can share a claim. */

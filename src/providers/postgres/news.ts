@@ -10,9 +10,9 @@ import { createHash } from "node:crypto";
 
 /** What a commit made possible. */
 export interface News {
-  /** Messages can be fetched that could not before. */
-  readonly messages: boolean;
-  readonly activities: boolean;
+  /** For how many fetches there are messages, and activities, that could not be fetched before. */
+  readonly messages: number;
+  readonly activities: number;
   /** When the next can be, by the passing of time; null: none is known. */
   readonly nextMessageAt: number | null;
   readonly nextActivityAt: number | null;
@@ -22,8 +22,8 @@ export interface News {
 
 /** Nobody knows what happened: everybody looks. */
 export const EVERYTHING: News = Object.freeze({
-  messages: true,
-  activities: true,
+  messages: Number.MAX_SAFE_INTEGER,
+  activities: Number.MAX_SAFE_INTEGER,
   nextMessageAt: null,
   nextActivityAt: null,
   instances: "any",
@@ -47,8 +47,8 @@ export function channelOf(schema: string): string {
 
 /** News of several commits, on their way to become one note. */
 export class NewsBundle {
-  #messages = false;
-  #activities = false;
+  #messages = 0;
+  #activities = 0;
   #nextMessageAt: number | null = null;
   #nextActivityAt: number | null = null;
   readonly #names = new Set<string>();
@@ -56,8 +56,8 @@ export class NewsBundle {
   #isAny = false;
 
   add(news: News): void {
-    this.#messages ||= news.messages;
-    this.#activities ||= news.activities;
+    this.#messages = Math.min(this.#messages + news.messages, Number.MAX_SAFE_INTEGER);
+    this.#activities = Math.min(this.#activities + news.activities, Number.MAX_SAFE_INTEGER);
     this.#nextMessageAt = earlier(this.#nextMessageAt, news.nextMessageAt); // N3
     this.#nextActivityAt = earlier(this.#nextActivityAt, news.nextActivityAt);
     if (news.instances === "any") this.#nameNobody();
@@ -73,7 +73,8 @@ export class NewsBundle {
       nextActivityAt: this.#nextActivityAt,
       instances: this.#isAny ? "any" : [...this.#names],
     };
-    this.#messages = this.#activities = this.#isAny = false;
+    this.#messages = this.#activities = 0;
+    this.#isAny = false;
     this.#nextMessageAt = this.#nextActivityAt = null;
     this.#names.clear();
     this.#bytesOfNames = 0;
@@ -95,7 +96,9 @@ export class NewsBundle {
 
 /** Whether it is not worth telling. */
 export function isNothing({ messages, activities, nextMessageAt, nextActivityAt, instances }: News): boolean {
-  return !messages && !activities && nextMessageAt === null && nextActivityAt === null && instances.length === 0;
+  return (
+    messages === 0 && activities === 0 && nextMessageAt === null && nextActivityAt === null && instances.length === 0
+  );
 }
 
 /** `news` must come from a bundle: then the note fits (N1). */
@@ -131,8 +134,8 @@ function isNews(note: object): note is News {
     Record<keyof News, unknown>
   >;
   return (
-    typeof messages === "boolean" &&
-    typeof activities === "boolean" &&
+    isNatural(messages) &&
+    isNatural(activities) &&
     isTime(nextMessageAt) &&
     isTime(nextActivityAt) &&
     (instances === "any" || (Array.isArray(instances) && instances.every((name) => typeof name === "string")))
@@ -140,7 +143,11 @@ function isNews(note: object): note is News {
 }
 
 function isTime(value: unknown): boolean {
-  return value === null || (Number.isSafeInteger(value) && (value as number) >= 0);
+  return value === null || isNatural(value);
+}
+
+function isNatural(value: unknown): boolean {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
 }
 
 function earlier(one: number | null, other: number | null): number | null {

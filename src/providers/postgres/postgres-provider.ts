@@ -43,7 +43,7 @@ import { ActivityQueue } from "./activity-queue.js";
 import { warnOfClockSkew } from "./clock-skew.js";
 import { Connections } from "./connections.js";
 import { Deliveries } from "./deliveries.js";
-import type { Look } from "./look.js";
+import type { Claimed, Patience } from "./look.js";
 import { adminStore, type DeletionEffects } from "./management.js";
 import { migrate } from "./migrate.js";
 import { type PostgresConnection, type PostgresOptions, type PostgresSettings, resolveOptions } from "./options.js";
@@ -64,7 +64,7 @@ interface Search<T, Want extends { readonly pollTimeoutMs?: number; readonly sig
   readonly signal: QueueSignal<T, Want>;
   readonly group: string;
   readonly options: Want;
-  readonly look: () => Promise<Look<T>>;
+  readonly look: (patience: Patience) => Promise<Claimed<T>>;
 }
 
 /**
@@ -101,8 +101,9 @@ export class PostgresProvider implements Provider {
     const { clock, newId, quotedSchema: schema } = settings;
     this.#connections = connections;
     this.#settings = settings;
-    this.#messages = new QueueSignal(clock);
-    this.#activities = new QueueSignal(clock);
+    const isBusy = (): boolean => this.#deliveries.isBusy || this.#turnQueue.isBusy;
+    this.#messages = new QueueSignal(clock, isBusy);
+    this.#activities = new QueueSignal(clock, isBusy);
     this.#wakeUps = new WakeUps({ settings, connections, onNews: (news) => this.#hear(news) });
     const store = new Store(connections, settings, newId(), (effects, audience) => this.#announce(effects, audience));
     this.#activityQueue = new ActivityQueue(store);
@@ -176,7 +177,7 @@ export class PostgresProvider implements Provider {
       signal: this.#messages,
       group: JSON.stringify(options.capability?.supportedVersions[0] ?? null),
       options,
-      look: () => this.#turnFetch.look(options),
+      look: (patience) => this.#turnFetch.look(options, patience),
     });
   }
 
@@ -204,7 +205,7 @@ export class PostgresProvider implements Provider {
       signal: this.#activities,
       group: workerGroup(options),
       options,
-      look: () => this.#activityQueue.look(options),
+      look: (patience) => this.#activityQueue.look(options, patience),
     });
   }
 
@@ -285,24 +286,26 @@ export class PostgresProvider implements Provider {
   }: Search<T, Want>): Promise<T | null> {
     const { pollTimeoutMs = 0 } = options;
     if (options.signal?.aborted) return null;
-    if (pollTimeoutMs <= 0) return (await look()).found;
+    if (pollTimeoutMs <= 0) return (await look("sure")).found;
 
     const { clock } = this.#settings;
     const leave = this.#wakeUps.enter();
     let nextAt: number | null = null;
-    let hasLooked = false;
+    let isSure = false;
+    let isPassed = false;
     let newsSeen: number | null = null;
     const lookOnce = async (): Promise<T | null> => {
-      hasLooked = true;
-      const { news } = signal;
+      const as = signal.knowledge;
       const lookedAt = clock.now();
       let isEmpty = false;
       try {
-        const looked = await look();
+        const looked = await look(isPassed ? "again" : "once");
         ({ nextAt, isEmpty } = looked);
+        isPassed = looked.isPassed && looked.found === null;
+        isSure = !isPassed;
         return looked.found;
       } finally {
-        signal.looked(group, { news, lookedAt, isEmpty, nextAt });
+        signal.looked(group, { as, lookedAt, isEmpty, isPassed, nextAt });
       }
     };
     const attempt = (): Promise<T | null> | null => {
@@ -321,7 +324,7 @@ export class PostgresProvider implements Provider {
         want: options,
         ...(options.signal === undefined ? {} : { signal: options.signal }),
       });
-      return found ?? (hasLooked || options.signal?.aborted || this.#isClosed ? null : (await look()).found); // P4
+      return found ?? (isSure || options.signal?.aborted || this.#isClosed ? null : (await look("sure")).found); // P4
     } finally {
       leave();
     }
@@ -347,11 +350,10 @@ export class PostgresProvider implements Provider {
     for (const [instance, change] of effects.changedInstances) this.#watchers.changed(instance, change);
     for (const warning of effects.warnings) this.#warn(warning);
     if (audience === "here") return;
-    const messages = effects.readyMessages > 0;
-    const activities = effects.readyActivities > 0;
+    const messages = Math.min(effects.readyMessages, Number.MAX_SAFE_INTEGER);
+    const activities = Math.min(effects.readyActivities, Number.MAX_SAFE_INTEGER);
     const instances = [...effects.changedInstances].flatMap(([id, change]) => (change === "state" ? [id] : []));
-    const isNews = messages || activities || nextMessageAt !== null || nextActivityAt !== null || instances.length > 0;
-    if (isNews) this.#wakeUps.tell({ messages, activities, nextMessageAt, nextActivityAt, instances });
+    this.#wakeUps.tell({ messages, activities, nextMessageAt, nextActivityAt, instances });
   }
 
   #announceDeletion({ changed, readyMessages }: DeletionEffects): void {
@@ -363,8 +365,8 @@ export class PostgresProvider implements Provider {
 
   /** What was committed elsewhere. */
   #hear({ messages, activities, nextMessageAt, nextActivityAt, instances }: News): void {
-    if (messages) this.#messages.notify();
-    if (activities) this.#activities.notify();
+    if (messages > 0) this.#messages.hear(messages);
+    if (activities > 0) this.#activities.notify(activities);
     if (nextMessageAt !== null) this.#messages.wakeAt(nextMessageAt);
     if (nextActivityAt !== null) this.#activities.wakeAt(nextActivityAt);
     if (instances === "any") this.#watchers.anythingChanged();

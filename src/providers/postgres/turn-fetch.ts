@@ -26,7 +26,7 @@ import type {
   SemVerRange,
 } from "../../provider/provider.js";
 import { isSecretOf, newSecret, tokenOf } from "./lock-token.js";
-import { type Claimed, groupedBy, type Look, lookUntilSure } from "./look.js";
+import { type Claimed, groupedBy, lookUntilSure, type Patience } from "./look.js";
 import type { Store } from "./store.js";
 import { timeIn } from "./work-rows.js";
 
@@ -97,8 +97,8 @@ export class TurnFetch {
     this.#waiting = new Batcher({ run: (calls) => this.#run(calls, true) });
   }
 
-  look(options: FetchOrchestrationOptions): Promise<Look<LockedOrchestrationItem>> {
-    return lookUntilSure(this.#store.clock, (isWaiting) => {
+  look(options: FetchOrchestrationOptions, patience: Patience): Promise<Claimed<LockedOrchestrationItem>> {
+    return lookUntilSure(patience, (isWaiting) => {
       return (isWaiting ? this.#waiting : this.#looking).submit(options); // F2
     });
   }

@@ -3,7 +3,11 @@
 //   H1. Whoever waits longest comes first, and gets the instance that is sent to first, if it can replay it.
 //   H2. Whoever was reserved is given something or waits on: every offer is settled, or given back.
 //   H3. One offer is to fetches that want the same. The others look for themselves at what is left.
-//   H4. Where something older is ready, they get that, oldest first, as if they had looked.
+//   H4. Where something older is ready, as many of them as that takes get it, oldest first, as if they had looked. Those give way
+//       who would get what is sent last.
+//   H5. Where a look is owed (`queue-signal.ts`, Q5), others who wait look beside them, as many as there was news for, and so many
+//       need not give way. Then it is paid; or owed again, where somebody was in the way or the statement failed. The same where
+//       others were in line a moment ago: whoever sends them is heard of only after they are there.
 
 import type { Reservation } from "../../provider/kit/work-signal.js";
 import type { FetchOrchestrationOptions, LockedOrchestrationItem } from "../../provider/provider.js";
@@ -23,12 +27,20 @@ export interface WantedTarget {
   readonly wish: { readonly secret: string; readonly until: number } | null;
 }
 
+interface Takers {
+  /** For each target, who is to get it. */
+  readonly ofTargets: readonly (Waiting | null)[];
+  /** Who looks beside them. */
+  readonly spares: readonly Waiting[];
+  /** For how many fetches a look was owed that the spares make. */
+  readonly owed: number;
+}
+
 interface Offer {
   readonly targets: readonly WantedTarget[];
-  /** The parameters from `p_reader` to `p_lapses`. */
+  /** The parameters from `p_reader` to `p_claims_until`. */
   readonly wanted: readonly SqlValue[];
-  /** Answers how many got something. */
-  settle(parts: readonly DeliveryPart[]): number;
+  settle(parts: readonly DeliveryPart[]): void;
   giveBack(): void;
 }
 
@@ -37,6 +49,8 @@ export class TurnHandOff {
   readonly #signal: QueueSignal<LockedOrchestrationItem, FetchOrchestrationOptions>;
   readonly #fetch: TurnFetch;
   readonly #opening = new Set<Promise<void>>();
+  /** How many were in line lately that nobody here had heard of yet: they are likely to be there again. */
+  #expected = 0;
 
   constructor(store: Store, signal: QueueSignal<LockedOrchestrationItem, FetchOrchestrationOptions>, fetch: TurnFetch) {
     this.#store = store;
@@ -46,13 +60,15 @@ export class TurnHandOff {
 
   offer(targets: readonly Target[], now: number): Offer {
     const takers = this.#takers(targets, now);
-    const wants = takers.flatMap((taker) => taker?.want ?? []);
+    const { ofTargets, spares, owed } = takers;
+    const wants = [...ofTargets, ...spares].flatMap((taker) => taker?.want ?? []);
     const until = timeIn(now, wants[0]?.lockTimeoutMs ?? 0);
     const { min, max } = versionsOf(wants[0]?.capability);
     const wanted = targets.map((target, place) => {
-      const wish = takers[place] == null ? null : { secret: newSecret(this.#store.newId), until };
+      const wish = ofTargets[place] == null ? null : { secret: newSecret(this.#store.newId), until };
       return { target, wish };
     });
+    const secrets = spares.map(() => newSecret(this.#store.newId));
     return {
       targets: wanted,
       wanted: [
@@ -60,14 +76,13 @@ export class TurnHandOff {
         versionColumns(min),
         versionColumns(max),
         this.#store.looksBack("messages", now),
+        secrets,
+        until,
       ],
-      settle: (parts) => {
-        if (!parts.some(({ part }) => part === "older"))
-          return this.#give(wanted, takers, parts.filter(isOfTurn), until);
-        return this.#giveClaimed(wanted, takers, parts.filter(isOfTurn), until); // H4
-      },
+      settle: (parts) => this.#settle(wanted, takers, secrets, parts, until),
       giveBack: () => {
-        for (const taker of takers) taker?.giveBack();
+        for (const taker of [...ofTargets, ...spares]) taker?.giveBack();
+        this.#signal.owe(owed); // H5
       },
     };
   }
@@ -77,16 +92,49 @@ export class TurnHandOff {
     await Promise.all(this.#opening);
   }
 
-  /** For each target, who is to get it. */
-  #takers(targets: readonly Target[], now: number): readonly (Waiting | null)[] {
+  #takers(targets: readonly Target[], now: number): Takers {
     const visible = targets.filter((target) => isVisible(target, now)).length;
-    const reserved = visible === 0 ? [] : this.#signal.reserve(visible);
+    if (visible === 0) return { ofTargets: targets.map(() => null), spares: [], owed: 0 };
+    const reserved = this.#signal.reserve(visible + Math.max(this.#signal.owed, this.#expected));
     const free = reserved.filter(({ want }) => wantsSame(want, reserved[0]!.want)); // H3
     let given = 0;
-    const takers = targets.map((target) => (isVisible(target, now) ? (free[given++] ?? null) : null));
-    const taken = new Set(takers);
+    const ofTargets = targets.map((target) => (isVisible(target, now) ? (free[given++] ?? null) : null));
+    const spares = free.slice(given);
+    const taken = new Set(free);
     for (const waiting of reserved) if (!taken.has(waiting)) waiting.giveBack();
-    return takers;
+    const owed = this.#signal.owed > 0 && spares.length > 0 ? this.#signal.takeOwed() : 0;
+    return { ofTargets, spares, owed };
+  }
+
+  #settle(
+    targets: readonly WantedTarget[],
+    { ofTargets, spares, owed }: Takers,
+    secrets: readonly string[],
+    parts: readonly DeliveryPart[],
+    until: number,
+  ): void {
+    const turns = parts.filter(isOfTurn);
+    const beside = parts.find(({ part }) => part === "beside");
+    this.#expected = beside?.n ?? this.#expected >> 1;
+    if (beside === undefined) {
+      for (const spare of spares) spare.giveBack(); // Nothing at all is in line: what was owed is paid.
+      return this.#give(targets, ofTargets, turns, until);
+    }
+    const places = [...ofTargets.keys()].filter((place) => ofTargets[place] !== null);
+    const givingWay = places.slice(places.length - beside.turn); // H4
+    const others = ofTargets.map((taker, place) => (givingWay.includes(place) ? null : taker));
+    this.#give(
+      targets,
+      others,
+      turns.filter(({ turn }) => turn <= targets.length),
+      until,
+    );
+    this.#giveClaimed(
+      [...spares, ...givingWay.map((place) => ofTargets[place]!)],
+      [...secrets, ...givingWay.map((place) => targets[place]!.wish!.secret)],
+      turns.flatMap((part) => (part.turn > targets.length ? [{ ...part, turn: part.turn - targets.length - 1 }] : [])),
+      { until, owed },
+    );
   }
 
   /** They get the items that were written, and not what one would read of them: the same, and an item never changes. */
@@ -95,37 +143,33 @@ export class TurnHandOff {
     takers: readonly (Waiting | null)[],
     parts: readonly TurnPart[],
     until: number,
-  ): number {
+  ): void {
     const turns = turnsOf(targets, parts);
     if (turns.size > 0) this.#signal.wakeAt(until);
     for (const [place, taker] of takers.entries()) {
       if (taker === null) continue;
       const turn = turns.get(place + 1);
-      if (turn === undefined) {
-        taker.giveBack();
-        continue;
-      }
-      this.#handOver(turn, taker);
+      if (turn === undefined) taker.giveBack();
+      else this.#handOver(turn, taker);
     }
-    return turns.size;
   }
 
   #giveClaimed(
-    targets: readonly WantedTarget[],
-    takers: readonly (Waiting | null)[],
+    takers: readonly Waiting[],
+    secrets: readonly string[],
     parts: readonly TurnPart[],
-    until: number,
-  ): number {
-    const secrets = targets.flatMap(({ wish }) => wish?.secret ?? []);
-    const { turns, isPassed } = this.#fetch.claimOf(parts, secrets, until);
-    const claimants = takers.filter((taker) => taker !== null);
-    for (const [place, taker] of claimants.entries()) {
+    { until, owed }: { readonly until: number; readonly owed: number },
+  ): void {
+    const { turns, isPassed, isLast, nextAt } = this.#fetch.claimOf(parts, secrets, until);
+    for (const [place, taker] of takers.entries()) {
       const turn = turns[place];
       if (turn === undefined) taker.giveBack();
       else this.#handOver(turn, taker);
     }
-    if (isPassed) this.#signal.notify(claimants.length - turns.length);
-    return turns.length;
+    const missing = Math.max(takers.length, owed) - turns.length;
+    if (nextAt !== null) this.#signal.wakeAt(nextAt);
+    if (isPassed) this.#signal.owe(missing);
+    else if (!isLast) this.#signal.notify(missing);
   }
 
   #handOver(turn: ClaimedTurn, taker: Waiting): void {
@@ -149,7 +193,7 @@ export class TurnHandOff {
 }
 
 function isOfTurn(part: DeliveryPart): part is TurnPart {
-  return part.part !== "lost" && part.part !== "begun" && part.part !== "open" && part.part !== "older";
+  return part.part !== "lost" && part.part !== "begun" && part.part !== "open" && part.part !== "beside";
 }
 
 /** Those of one runtime are the same object. */

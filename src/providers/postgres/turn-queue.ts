@@ -56,6 +56,7 @@ export class TurnQueue {
   readonly #committing: Batcher<TurnCall, void>;
   readonly #abandoning: Batcher<Abandoning<string>, void>;
   readonly #renewing: Batcher<Renewing<string>, void>;
+  #onTheirWay = 0;
 
   constructor(store: Store, handOff: ActivityHandOff) {
     this.#store = store;
@@ -63,12 +64,24 @@ export class TurnQueue {
     const byRow = { runsSingly: isAnswered, maxInFlight: IN_FLIGHT, keyOf: rowOf };
     this.#committing = new Batcher<TurnCall, void>({
       ...byRow,
-      run: (calls) => this.#commit(calls),
+      run: async (calls) => {
+        this.#onTheirWay += 1;
+        try {
+          return await this.#commit(calls);
+        } finally {
+          this.#onTheirWay -= 1;
+        }
+      },
       maxBytes: MOST_BYTES,
       sizeOf: ({ bytes }) => bytes,
     });
     this.#abandoning = new Batcher<Abandoning<string>, void>({ ...byRow, run: (calls) => this.#abandon(calls) });
     this.#renewing = new Batcher<Renewing<string>, void>({ ...byRow, run: (calls) => this.#renew(calls) });
+  }
+
+  /** Turns are on their way: there will soon be more to send. */
+  get isBusy(): boolean {
+    return this.#onTheirWay > 0;
   }
 
   async ack(lockToken: string, turn: TurnCommit): Promise<void> {

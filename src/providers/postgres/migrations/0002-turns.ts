@@ -120,19 +120,22 @@ $$;
 --     p_senders             the ordinal of the activity whose outcome it is, or 0
 --     p_absent              a start that is sent only if the instance has not begun. Two starts of one instance are never in
 --                           one call
+--   p_spares                the locks of others, who want to claim what is in line, as fetch_turns does, after all is sent
+--   p_claims_until          until when whoever claims has his lock
 -- An instance is given to who wants it where its row is made here (S7), if he can replay it: versions from p_min to p_max. Where
--- others are ready that have waited longer, those who want something claim as fetch_turns does, after all is sent: then nothing
--- waits any more for them. With p_lapses one also looks for locks that are over.
+-- more are ready that have waited longer than there are spares, as many of those who want an instance claim with them instead, the
+-- last ones: whoever is left is given what nothing older waits for. With p_lapses one also looks for locks that are over.
 --
 -- Answers in parts, of which "turn" says an ordinal:
 --   cold, warm, event, value  of targets that were given away, as describe_turns
 --   lost                      of an activity whose lock was not live
 --   begun                     of a message that was not sent: the instance has begun
 --   open                      turn: how many of the others can be claimed now, n: when the next of them can be
---   older                     others are ready that have waited longer. n: how many. Then all other parts are those of fetch_turns,
---                             and "turn" is the ordinal among those who want something
+--   beside                    others are in line. n: how many are ready that have waited longer, turn: how many of those who want
+--                             an instance claim instead. What fetch_turns answers to the spares, and then to them, follows, and
+--                             there "turn" is counted on: 0 is one more than the last of the targets
 CREATE FUNCTION {schema}.deliver(
-  p_now bigint, p_reader text, p_min bigint[], p_max bigint[], p_lapses boolean,
+  p_now bigint, p_reader text, p_min bigint[], p_max bigint[], p_lapses boolean, p_spares text[], p_claims_until bigint,
   p_acts bigint[], p_act_tokens text[],
   p_targets text[], p_ready_at bigint[], p_places bigint[], p_firsts integer[], p_lasts integer[], p_tokens text[],
   p_until bigint[],
@@ -146,7 +149,15 @@ DECLARE
   v_gives boolean := array_remove(p_until, NULL) <> '{}';
   v_ids bigint[];
   v_first bigint;
+  v_looks boolean := false;
+  v_counts boolean := false;
+  v_is_new boolean;
   v_older integer := 0;
+  -- How many of those who want a target claim instead, the first of these targets, and the tokens of all who claim.
+  v_giving integer;
+  v_last integer;
+  v_claims text[];
+  v_until bigint[] := p_until;
   -- Ordinals of targets.
   v_given integer[] := '{}';
   v_open integer;
@@ -164,48 +175,97 @@ DECLARE
   v_cold integer[];
 BEGIN
   -- Mostly nothing is in line, which is seen at once.
-  IF v_gives AND (p_lapses OR EXISTS (
-    SELECT 1 FROM {schema}.schedule AS s WHERE s.locked_until IS NULL AND s.place <= p_now AND s.ready_at <= p_now
-  )) THEN
+  IF p_spares <> '{}' THEN
+    v_looks := EXISTS (SELECT 1 FROM {schema}.schedule AS s WHERE s.locked_until IS NULL AND s.ready_at IS NOT NULL);
+  END IF;
+  IF v_gives AND NOT v_looks THEN
+    v_counts := p_lapses OR EXISTS (
+      SELECT 1 FROM {schema}.schedule AS s WHERE s.locked_until IS NULL AND s.place <= p_now AND s.ready_at <= p_now
+    );
+  END IF;
+  IF v_looks OR v_counts THEN
     v_older := {schema}.count_ready_turns(p_now, p_min, p_max, p_lapses, 100);
-    IF v_older > 0 THEN
-      v_gives := false;
-      RETURN QUERY SELECT 'older', 0, 0::bigint, NULL::text, NULL::text, NULL::text, NULL::text, NULL::text, v_older::bigint;
+    IF v_older > 0 OR v_looks THEN
+      -- Those who want the last of the targets give way, if more is older than others can claim.
+      v_claims := p_spares;
+      v_giving := LEAST(GREATEST(v_older - cardinality(p_spares), 0), cardinality(p_until) - cardinality(array_positions(p_until, NULL)));
+      IF v_giving > 0 THEN
+        v_last := (
+          SELECT min(w.n) FROM (
+            SELECT w.n FROM unnest(p_until) WITH ORDINALITY AS w (until, n) WHERE w.until IS NOT NULL
+            ORDER BY w.n DESC LIMIT v_giving
+          ) AS w
+        );
+        v_claims := p_spares || array_remove(p_tokens[v_last:], NULL);
+        v_until := p_until[:v_last - 1] || array_fill(NULL::bigint, ARRAY[cardinality(p_until) - v_last + 1]);
+      END IF;
+      RETURN QUERY
+        SELECT 'beside', v_giving, 0::bigint, NULL::text, NULL::text, NULL::text, NULL::text, NULL::text, v_older::bigint;
     END IF;
   END IF;
   v_ids := ARRAY (SELECT nextval('{schema}.message_ids') FROM generate_series(1, cardinality(p_of)));
 
   IF p_targets <> '{}' THEN
     v_first := nextval('{schema}.schedule_order');
-    WITH made AS (
-      INSERT INTO {schema}.schedule AS s
-        (instance_id, ready_at, place, place_order, lock_token, locked_until, attempts, batch)
-      SELECT t.id, CASE WHEN v_gives THEN COALESCE(t.until, t.ready_at) ELSE t.ready_at END, t.place, v_first + t.n,
-             CASE WHEN v_gives THEN t.token END, CASE WHEN v_gives THEN t.until END,
-             CASE WHEN v_gives AND t.until IS NOT NULL THEN 1 ELSE 0 END,
-             CASE WHEN v_gives AND t.until IS NOT NULL THEN v_ids[t.first:t.last] END
-      FROM ( -- T6
-        SELECT unnest(p_targets) AS id, unnest(p_ready_at) AS ready_at, unnest(p_places) AS place, unnest(p_firsts) AS first,
-               unnest(p_lasts) AS last, unnest(p_tokens) AS token, unnest(p_until) AS until,
-               generate_subscripts(p_targets, 1) AS n
-      ) AS t
-      ORDER BY t.id COLLATE "C" -- S1, S2
-      ON CONFLICT (instance_id) DO UPDATE SET
-        -- What is wanted at once is ready since its place in line, at the latest (S3).
-        ready_at = LEAST(s.ready_at, CASE WHEN excluded.locked_until IS NULL THEN excluded.ready_at ELSE excluded.place END),
-        place = LEAST(s.place, excluded.place),
-        place_order = CASE WHEN excluded.place < s.place THEN excluded.place_order ELSE s.place_order END
-      -- The others are locked all the same.
-      WHERE s.locked_until IS NULL AND (
-        s.ready_at IS NULL OR excluded.place < s.place
-        OR CASE WHEN excluded.locked_until IS NULL THEN excluded.ready_at ELSE excluded.place END < s.ready_at
+    -- Mostly none of them is there: a plain insert costs a third less than one that expects others. Whoever comes in between makes
+    -- it one that does.
+    v_is_new := NOT EXISTS (SELECT 1 FROM {schema}.schedule AS s WHERE s.instance_id = ANY (p_targets));
+    IF v_is_new THEN
+      BEGIN
+        INSERT INTO {schema}.schedule
+          (instance_id, ready_at, place, place_order, lock_token, locked_until, attempts, batch)
+        SELECT t.id, COALESCE(t.until, t.ready_at), t.place, v_first + t.n,
+               CASE WHEN t.until IS NOT NULL THEN t.token END, t.until,
+               CASE WHEN t.until IS NOT NULL THEN 1 ELSE 0 END,
+               CASE WHEN t.until IS NOT NULL THEN v_ids[t.first:t.last] END
+        FROM ( -- T6
+          SELECT unnest(p_targets) AS id, unnest(p_ready_at) AS ready_at, unnest(p_places) AS place, unnest(p_firsts) AS first,
+                 unnest(p_lasts) AS last, unnest(p_tokens) AS token, unnest(v_until) AS until,
+                 generate_subscripts(p_targets, 1) AS n
+        ) AS t
+        ORDER BY t.id COLLATE "C"; -- S1, S2
+        SELECT COALESCE(array_agg(t.n) FILTER (WHERE t.until IS NOT NULL), '{}'),
+               count(*) FILTER (WHERE t.until IS NULL AND t.ready_at <= p_now),
+               min(t.ready_at) FILTER (WHERE t.until IS NULL AND t.ready_at > p_now)
+        INTO v_given, v_open, v_next
+        FROM (
+          SELECT generate_subscripts(p_targets, 1) AS n, unnest(p_ready_at) AS ready_at, unnest(v_until) AS until
+        ) AS t;
+      EXCEPTION WHEN unique_violation THEN
+        v_is_new := false;
+      END;
+    END IF;
+    IF NOT v_is_new THEN
+      WITH made AS (
+        INSERT INTO {schema}.schedule AS s
+          (instance_id, ready_at, place, place_order, lock_token, locked_until, attempts, batch)
+        SELECT t.id, COALESCE(t.until, t.ready_at), t.place, v_first + t.n,
+               CASE WHEN t.until IS NOT NULL THEN t.token END, t.until,
+               CASE WHEN t.until IS NOT NULL THEN 1 ELSE 0 END,
+               CASE WHEN t.until IS NOT NULL THEN v_ids[t.first:t.last] END
+        FROM ( -- T6
+          SELECT unnest(p_targets) AS id, unnest(p_ready_at) AS ready_at, unnest(p_places) AS place, unnest(p_firsts) AS first,
+                 unnest(p_lasts) AS last, unnest(p_tokens) AS token, unnest(v_until) AS until,
+                 generate_subscripts(p_targets, 1) AS n
+        ) AS t
+        ORDER BY t.id COLLATE "C" -- S1, S2
+        ON CONFLICT (instance_id) DO UPDATE SET
+          -- What is wanted at once is ready since its place in line, at the latest (S3).
+          ready_at = LEAST(s.ready_at, CASE WHEN excluded.locked_until IS NULL THEN excluded.ready_at ELSE excluded.place END),
+          place = LEAST(s.place, excluded.place),
+          place_order = CASE WHEN excluded.place < s.place THEN excluded.place_order ELSE s.place_order END
+        -- The others are locked all the same.
+        WHERE s.locked_until IS NULL AND (
+          s.ready_at IS NULL OR excluded.place < s.place
+          OR CASE WHEN excluded.locked_until IS NULL THEN excluded.ready_at ELSE excluded.place END < s.ready_at
+        )
+        RETURNING s.place_order, s.ready_at, s.locked_until
       )
-      RETURNING s.place_order, s.ready_at, s.locked_until
-    )
-    SELECT COALESCE(array_agg((made.place_order - v_first)::integer) FILTER (WHERE made.locked_until IS NOT NULL), '{}'),
-           count(*) FILTER (WHERE made.locked_until IS NULL AND made.ready_at <= p_now),
-           min(made.ready_at) FILTER (WHERE made.locked_until IS NULL AND made.ready_at > p_now)
-    INTO v_given, v_open, v_next FROM made;
+      SELECT COALESCE(array_agg((made.place_order - v_first)::integer) FILTER (WHERE made.locked_until IS NOT NULL), '{}'),
+             count(*) FILTER (WHERE made.locked_until IS NULL AND made.ready_at <= p_now),
+             min(made.ready_at) FILTER (WHERE made.locked_until IS NULL AND made.ready_at > p_now)
+      INTO v_given, v_open, v_next FROM made;
+    END IF;
   END IF;
 
   IF p_acts <> '{}' THEN
@@ -339,20 +399,23 @@ BEGIN
         );
     END IF;
   END IF;
+  IF v_claims <> '{}' THEN
+    BEGIN
+      RETURN QUERY
+        SELECT f.part, cardinality(p_targets) + 1 + f.turn, f.id, f.a, f.b, f.c, f.d, f.e, f.n
+        FROM {schema}.fetch_turns(p_now, p_claims_until, v_claims, p_reader, p_min, p_max, p_lapses, false) AS f;
+    EXCEPTION WHEN lock_not_available THEN -- S5: what was sent stays sent.
+      RETURN QUERY
+        SELECT 'passed', cardinality(p_targets) + 1, 0::bigint, NULL::text, NULL::text, NULL::text, NULL::text, NULL::text, NULL::bigint;
+    END;
+    v_open := (
+      SELECT count(*) FROM {schema}.schedule AS s
+      WHERE s.instance_id = ANY (p_targets) AND s.locked_until IS NULL AND s.ready_at + 0 <= p_now
+    );
+  END IF;
   IF v_open > 0 OR v_next IS NOT NULL THEN
     RETURN QUERY
       SELECT 'open', v_open, 0::bigint, NULL::text, NULL::text, NULL::text, NULL::text, NULL::text, v_next;
-  END IF;
-  IF v_older > 0 THEN
-    BEGIN
-      RETURN QUERY
-        SELECT * FROM {schema}.fetch_turns(
-          p_now, (array_remove(p_until, NULL))[1], array_remove(p_tokens, NULL), p_reader, p_min, p_max, p_lapses, false
-        );
-    EXCEPTION WHEN lock_not_available THEN -- S5: what was sent stays sent.
-      RETURN QUERY
-        SELECT 'passed', 0, 0::bigint, NULL::text, NULL::text, NULL::text, NULL::text, NULL::text, NULL::bigint;
-    END;
   END IF;
 END
 $$;
