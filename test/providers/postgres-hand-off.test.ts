@@ -194,7 +194,7 @@ describe.skipIf(URL === undefined)("a fetch that waits for a turn", () => {
       attemptCount: 1,
       item: { instance: "a", executionId: 1, history: [], messages: [start("a", { input: "one" })] },
     });
-    expect(await database.query("SELECT ctid::text AS version FROM {schema}.schedule")).toEqual([{ version: "(0,1)" }]);
+    expect(await writersOf(database, "schedule")).toEqual(await writersOf(database, "messages"));
     await provider.ackOrchestrationItem(locked!.lockToken, turn({ metadata: NAMED, events: [started("a")] }));
     expect(await database.query(selectQueued)).toEqual([]);
   });
@@ -255,23 +255,6 @@ describe.skipIf(URL === undefined)("a fetch that waits for a turn", () => {
     const found = (await Promise.all(waits.map((wait) => wait.found))).map((locked) => locked!.item.instance);
     expect(found.toSorted()).toEqual(["older", "one", "two"]);
     expect((await takeTurn(provider)).item.instance).toBe("three");
-  });
-
-  test("gets an instance that somebody else begins to send to at the same moment, once it is ready", async () => {
-    const { database, provider, waitForTurn } = await open();
-    const rival = await database.rival();
-    const waits = await waitForTurn();
-    await rival.query(
-      "INSERT INTO {schema}.schedule (instance_id, ready_at, place, place_order) VALUES ('shared', 2000000, 2000000, 1)",
-    );
-    const sent = provider.enqueueForOrchestrator(start("shared"));
-    await database.untilBlockedBy(rival);
-
-    await rival.commit();
-
-    expect(await sent).toBe("enqueued");
-    expect((await waits.found)?.item.instance).toBe("shared");
-    expect(await fetchTurn(provider)).toBeNull();
   });
 
   test("is not given an instance that it cannot replay, nor one that nobody has started", async () => {
@@ -418,3 +401,26 @@ async function takeWorkOf(provider: PostgresProvider, instance: string): Promise
   await provider.enqueueForWorker(act(instance, 2));
   return takeWork(provider);
 }
+
+describe.skipIf(URL === undefined)("many starts that nobody waits for", () => {
+  test("are all there, once, though somebody else begins to send to one of them at the same moment", async () => {
+    const { database, provider } = await open();
+    const ids = Array.from({ length: 10 }, (_, place) => `start-${place}`);
+    const rival = await database.rival();
+    await rival.query(
+      "INSERT INTO {schema}.schedule (instance_id, ready_at, place, place_order) VALUES ('start-5', 2000000, 2000000, 1)",
+    );
+    const sent = Promise.all(ids.map((id) => provider.enqueueForOrchestrator(start(id))));
+    await database.untilBlockedBy(rival);
+
+    await rival.commit();
+
+    expect(await sent).toEqual(ids.map(() => "enqueued"));
+    expect((await writersOf(database, "messages")).size).toBe(1); // The batch was not taken apart.
+    const found: string[] = [];
+    for (let locked = await fetchTurn(provider); locked !== null; locked = await fetchTurn(provider)) {
+      found.push(locked.item.instance);
+    }
+    expect(found.toSorted()).toEqual(ids);
+  });
+});

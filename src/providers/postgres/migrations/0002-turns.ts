@@ -151,7 +151,7 @@ DECLARE
   v_first bigint;
   v_looks boolean := false;
   v_counts boolean := false;
-  v_is_new boolean;
+  v_is_new boolean := false;
   v_older integer := 0;
   -- How many of those who want a target claim instead, the first of these targets, and the tokens of all who claim.
   v_giving integer;
@@ -207,30 +207,22 @@ BEGIN
 
   IF p_targets <> '{}' THEN
     v_first := nextval('{schema}.schedule_order');
-    -- Mostly none of them is there: a plain insert costs a third less than one that expects others. Whoever comes in between makes
-    -- it one that does.
-    v_is_new := NOT EXISTS (SELECT 1 FROM {schema}.schedule AS s WHERE s.instance_id = ANY (p_targets));
+    -- Many starts, and nobody to serve: mostly no row is there, and a plain insert costs a third less than one that expects others.
+    -- Whoever comes in between makes it one that does.
+    IF NOT v_gives AND cardinality(p_targets) >= 8 THEN
+      v_is_new := NOT EXISTS (SELECT 1 FROM {schema}.schedule AS s WHERE s.instance_id = ANY (p_targets));
+    END IF;
     IF v_is_new THEN
       BEGIN
-        INSERT INTO {schema}.schedule
-          (instance_id, ready_at, place, place_order, lock_token, locked_until, attempts, batch)
-        SELECT t.id, COALESCE(t.until, t.ready_at), t.place, v_first + t.n,
-               CASE WHEN t.until IS NOT NULL THEN t.token END, t.until,
-               CASE WHEN t.until IS NOT NULL THEN 1 ELSE 0 END,
-               CASE WHEN t.until IS NOT NULL THEN v_ids[t.first:t.last] END
+        INSERT INTO {schema}.schedule (instance_id, ready_at, place, place_order)
+        SELECT t.id, t.ready_at, t.place, v_first + t.n
         FROM ( -- T6
-          SELECT unnest(p_targets) AS id, unnest(p_ready_at) AS ready_at, unnest(p_places) AS place, unnest(p_firsts) AS first,
-                 unnest(p_lasts) AS last, unnest(p_tokens) AS token, unnest(v_until) AS until,
+          SELECT unnest(p_targets) AS id, unnest(p_ready_at) AS ready_at, unnest(p_places) AS place,
                  generate_subscripts(p_targets, 1) AS n
         ) AS t
         ORDER BY t.id COLLATE "C"; -- S1, S2
-        SELECT COALESCE(array_agg(t.n) FILTER (WHERE t.until IS NOT NULL), '{}'),
-               count(*) FILTER (WHERE t.until IS NULL AND t.ready_at <= p_now),
-               min(t.ready_at) FILTER (WHERE t.until IS NULL AND t.ready_at > p_now)
-        INTO v_given, v_open, v_next
-        FROM (
-          SELECT generate_subscripts(p_targets, 1) AS n, unnest(p_ready_at) AS ready_at, unnest(v_until) AS until
-        ) AS t;
+        SELECT count(*) FILTER (WHERE t.ready_at <= p_now), min(t.ready_at) FILTER (WHERE t.ready_at > p_now)
+        INTO v_open, v_next FROM unnest(p_ready_at) AS t (ready_at);
       EXCEPTION WHEN unique_violation THEN
         v_is_new := false;
       END;
