@@ -364,18 +364,20 @@ export class Database {
 
   /** D2 */
   #readShared<T>(work: (db: Database) => T): T {
-    if (!this.#isReading) {
-      this.run("BEGIN");
-      this.#isReading = true;
-      tick(() => this.#endReading());
-      this.#isOurs = this.#readVersion() === this.#lastVersion;
-    }
     try {
+      if (!this.#isReading) this.#beginReading();
       return work(this);
     } catch (error) {
       this.#endReading();
       throw error;
     }
+  }
+
+  #beginReading(): void {
+    this.run("BEGIN");
+    this.#isReading = true;
+    tick(() => this.#endReading());
+    this.#isOurs = this.#readVersion() === this.#lastVersion;
   }
 
   #endReading(): void {
