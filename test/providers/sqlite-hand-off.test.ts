@@ -587,6 +587,21 @@ describe("a fetch that begins to wait where nothing was ready", () => {
     },
   );
 
+  test("finds at once what another connection has committed since somebody else gave up waiting, a moment ago", async () => {
+    const { clock, provider, file } = await open();
+    await provider.enqueueForOrchestrator(start("a"), { delayMs: 5_000_000 });
+    await knownToBeEmpty({ clock, provider });
+    const other = await openConnection(file);
+    onTestFinished(() => other.close());
+    const caller = new AbortController();
+    const first = fetchTurn(provider, { ...WAITS, signal: caller.signal });
+    caller.abort();
+    await first;
+    other.exec("UPDATE duroxide_orchestrator_queue SET state = 'ready', visible_at = 0");
+
+    expect(instancesOf(await endedOf(clock, [fetchTurn(provider, WAITS)]))).toEqual(["a"]);
+  });
+
   test("finds at once what a commit has left because nobody who waited could take it", async () => {
     const { clock, provider } = await open();
     const pinned = { ...NAMED, pinnedVersion: semver("2.0.0") };

@@ -2,6 +2,7 @@
 // the tables say, whoever has written them.
 
 import { describe, expect, onTestFinished, test } from "vitest";
+import type { Clock } from "../../src/clock.js";
 import { ProviderError } from "../../src/errors.js";
 import type { ExecutionMetadata, Provider } from "../../src/provider/provider.js";
 import { NAMED, raised, start, started, turn } from "../../src/provider-tests/builders.js";
@@ -93,6 +94,31 @@ test("a reader sees what another process had committed when it asked, however of
       [started(instance)],
     ]);
   }
+});
+
+test("of two starts the one that is due first counts, also where a clock was set back in between", async () => {
+  const now = { ms: 1_000_000 };
+  const clock: Clock = { now: () => now.ms, setTimer: () => ({ clear: () => {} }) };
+  const { provider: one, file } = await openStore({ clock });
+  const two = await SqliteProvider.open(file, { clock });
+  onTestFinished(() => two.close());
+  await one.enqueueForOrchestrator(start("a", { orchestration: "First" }), ONCE);
+  now.ms -= 10;
+  await one.enqueueForOrchestrator(start("a", { orchestration: "Second" }));
+
+  const seen = { orchestrationName: "Second" };
+  expect([await one.getInstanceStatus("a"), await two.getInstanceStatus("a")]).toMatchObject([seen, seen]);
+});
+
+test("a reader sees what another connection has answered for, at the very moment of the answer", async () => {
+  const { one, two } = await openTwo();
+  await create(two, "h");
+  const twice = two.appendWithExecution("h", 1, [started("h")]); // Refused: then each call of its commit is run alone.
+  const readers = twice.catch(() => one.getInstanceStatus("s"));
+  const seen = two.enqueueForOrchestrator(start("s"), ONCE).then(() => one.getInstanceStatus("s"));
+
+  expect(await readers).toBeNull();
+  expect(await seen).toMatchObject(PENDING);
 });
 
 test("a start that went with its parent is nobody's", async () => {

@@ -1,8 +1,7 @@
 // providers/sqlite/database.ts — one connection: transactions, prepared statements, and patience with other processes.
 //
 //   D1. `write` takes the write lock before it reads anything, so what it decides on is still true when it commits.
-//   D2. `read` sees one snapshot and takes no write lock. Reads share it until no more of them come without anything having
-//       happened outside in between: nobody could have heard of a later commit meanwhile.
+//   D2. `read` sees one snapshot and takes no write lock. Each has one of its own: what was committed before it asked, it sees.
 //   D3. A failed transaction has changed nothing.
 //   D4. While another process holds the lock, the event loop runs: the library waits for moments only, the rest of the
 //       waiting is asynchronous, and one of the waiting tries for all of them.
@@ -21,7 +20,6 @@ import type { SqliteSettings } from "./options.js";
 
 // Captured at load, so that the fake timers of a test framework do not make it lie.
 const immediate = setImmediate;
-const tick = process.nextTick.bind(process);
 
 /** How long the library itself may block the event loop for another process's lock: about the length of a commit. */
 const DRIVER_BUSY_TIMEOUT_MS = 20;
@@ -105,8 +103,7 @@ export class Database {
   #lastVersion = 0;
   /** Whether it was compared since the event loop last came round. */
   #isVersionFresh = false;
-  /** Whether a snapshot is open, for those who read, and whether it is what the last write transaction here has left. */
-  #isReading = false;
+  /** Whether the snapshot of whoever reads is what the last write transaction here has left. */
   #isOurs = false;
   readonly #closing = new AbortController();
   #pause: Promise<void> | null = null;
@@ -266,7 +263,7 @@ export class Database {
   async read<T>(operation: string, work: (db: Database) => T): Promise<T> {
     this.#checkOpen(operation);
     try {
-      return await this.#whenFree(() => this.#readShared(work));
+      return await this.#whenFree(() => this.#look(work));
     } catch (error) {
       throw this.explain(operation, error);
     }
@@ -290,13 +287,9 @@ export class Database {
 
   /** Differs from the last answer when another connection has committed in between. */
   dataVersion(): number {
-    this.#endReading();
-    return this.#readVersion();
-  }
-
-  /** In a transaction: as of its snapshot. */
-  #readVersion(): number {
-    return this.get<{ readonly data_version: number }>("PRAGMA data_version")!.data_version;
+    const { data_version } = this.get<{ readonly data_version: number }>("PRAGMA data_version")!;
+    if (data_version !== this.#lastVersion) this.#isVersionFresh = false; // D8
+    return data_version;
   }
 
   /** Ends the waiting for other processes. D5 */
@@ -307,7 +300,6 @@ export class Database {
   close(): void {
     if (this.#isClosed) return;
     this.beginClosing();
-    this.#endReading();
     this.#isClosed = true;
     this.#statements.clear();
     this.#connection.close();
@@ -344,7 +336,6 @@ export class Database {
   }
 
   #transact<T>(work: (db: Database) => T): T {
-    this.#endReading();
     this.run("BEGIN IMMEDIATE");
     try {
       this.#noticeOthers();
@@ -363,27 +354,14 @@ export class Database {
   }
 
   /** D2 */
-  #readShared<T>(work: (db: Database) => T): T {
-    try {
-      if (!this.#isReading) this.#beginReading();
-      return work(this);
-    } catch (error) {
-      this.#endReading();
-      throw error;
-    }
-  }
-
-  #beginReading(): void {
+  #look<T>(work: (db: Database) => T): T {
     this.run("BEGIN");
-    this.#isReading = true;
-    tick(() => this.#endReading());
-    this.#isOurs = this.#readVersion() === this.#lastVersion;
-  }
-
-  #endReading(): void {
-    if (!this.#isReading) return;
-    this.#isReading = false;
-    this.#rollBack();
+    try {
+      this.#isOurs = this.dataVersion() === this.#lastVersion;
+      return work(this);
+    } finally {
+      this.#rollBack();
+    }
   }
 
   /** D7 */

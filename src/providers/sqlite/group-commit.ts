@@ -3,7 +3,8 @@
 //   G1. A call resolves after the commit of the transaction that it was in, never before.
 //   G2. Everything in one transaction happens at one time, read under the write lock.
 //   G3. A call that throws and has written nothing is refused alone; its neighbours go on.
-//   G4. A call that throws after it has written takes back the whole transaction; then each is run in one of its own.
+//   G4. A call that throws after it has written or taken anything, or had written what others have left to be written, takes back the
+//       whole transaction; then each is run in one of its own.
 //   G5. Who must wait for another process waits as long as if it were alone: what comes later does not wait behind it.
 //   G6. Fetches that wait are served in the transaction that made work for them, without a commit of their own; those that
 //       have just come, after them. What fails there is not the fault of those who wrote: they are run again without it,

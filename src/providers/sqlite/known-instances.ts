@@ -5,8 +5,8 @@
 //       harm. Within an epoch of the database nobody else writes: what was remembered in it need not be compared.
 //   K2. Bounded: the oldest are forgotten.
 //   K3. Of an instance that was started here, and of which the tables had no trace before, they have nothing but messages and
-//       perhaps a lock of ours, until a turn of it is committed, something is appended, or its lock becomes another
-//       matter. Of several starts the first counts. It is known in the epoch of its start only.
+//       perhaps a lock of ours, until a turn of it is committed, something is appended, it is started again, or its
+//       lock becomes another matter. It is known in the epoch of its start only.
 
 import type { StartIdentity } from "../../provider/kit/start-identity.js";
 import type { Database } from "./database.js";
@@ -70,6 +70,11 @@ export class KnownInstances {
   /** Something else than a turn has happened to it, or to its lock. */
   forget(instanceId: string): void {
     this.#committed.delete(instanceId);
+    this.#starting.delete(instanceId);
+  }
+
+  /** Which of its starts comes first is for the tables to tell: by their time. K3 */
+  anotherStart(instanceId: string): void {
     this.#starting.delete(instanceId);
   }
 

@@ -71,8 +71,8 @@ export class NewMessages {
   #hasReady = false;
   /** Null: nobody knows. */
   #lastId: number | null = null;
-  /** How many there ever were. */
-  made = 0;
+  /** How much has happened to them: made, taken, written or tried to be. */
+  happened = 0;
 
   constructor(db: Database, now: number) {
     this.#db = db;
@@ -87,7 +87,7 @@ export class NewMessages {
   }
 
   add(instanceId: string, message: NewMessage): void {
-    this.made += 1;
+    this.happened += 1;
     const known = this.#of(instanceId);
     if (known === undefined) this.#free.set(instanceId, [message]);
     else known.push(message);
@@ -109,11 +109,13 @@ export class NewMessages {
   }
 
   lock(instanceId: string, secret: string, lockedUntil: number): void {
+    this.happened += 1;
     this.#locks.set(instanceId, [instanceId, secret, lockedUntil, this.#now]);
   }
 
   /** Those of the instance as one batch, fetched for the first time. */
   take(instanceId: string): { readonly messages: readonly OrchestratorItem[]; readonly rows: readonly number[] } {
+    this.happened += 1;
     const messages = this.#free.get(instanceId) ?? [];
     this.#free.delete(instanceId);
     const rows = messages.map((message) => this.#keep(instanceId, message, "taken", 1));
@@ -153,6 +155,7 @@ export class NewMessages {
 
   /** And what was taken under them. */
   writeTaken(): void {
+    this.happened += this.#rows.length + this.#locks.size;
     if (this.#rows.length > 0) this.#db.runMany(insertMessages, this.#rows, this.#hasReady);
     this.#rows = [];
     this.#hasReady = false;
@@ -191,8 +194,8 @@ export class NewActivities {
   #rows: Row[] = [];
   /** Null: nobody knows. */
   #lastId: number | null = null;
-  /** How many there ever were. */
-  made = 0;
+  /** How much has happened to them: made, taken, written or tried to be. */
+  happened = 0;
 
   constructor(db: Database, now: number) {
     this.#db = db;
@@ -200,14 +203,16 @@ export class NewActivities {
   }
 
   add(activity: NewActivity): void {
-    this.made += 1;
+    this.happened += 1;
     this.#waiting.push(activity);
   }
 
   /** The oldest that the filter lets through, which is then no longer here. Null: there is none. */
   next(filter: TagFilter): NewActivity | null {
     const place = this.#waiting.findIndex(({ item }) => letsThrough(filter, item.tag));
-    return place === -1 ? null : this.#waiting.splice(place, 1)[0]!;
+    if (place === -1) return null;
+    this.happened += 1;
+    return this.#waiting.splice(place, 1)[0]!;
   }
 
   /** Answers the id of its row. */
@@ -219,6 +224,7 @@ export class NewActivities {
     const hasReady = this.#waiting.length > 0;
     for (const activity of this.#waiting) this.#keep(activity, null, null, 0);
     this.#waiting = [];
+    this.happened += this.#rows.length;
     if (this.#rows.length > 0) this.#db.runMany(insertActivities, this.#rows, hasReady);
     this.#rows = [];
     this.#lastId = null;
@@ -238,15 +244,15 @@ export class NewEvents {
   readonly #db: Database;
   #rows: Row[] = [];
   #refusals: ((cause: unknown) => ProviderError)[] = [];
-  /** How many there ever were. */
-  made = 0;
+  /** How much has happened to them: made, taken, written or tried to be. */
+  happened = 0;
 
   constructor(db: Database) {
     this.#db = db;
   }
 
   add(row: Row, refusal: (cause: unknown) => ProviderError): void {
-    this.made += 1;
+    this.happened += 1;
     this.#rows.push(row);
     this.#refusals.push(refusal);
   }
@@ -254,6 +260,7 @@ export class NewEvents {
   /** @throws ProviderError "duplicate-event" for the first that is there already; then the transaction must be taken back */
   writeAll(): void {
     if (this.#rows.length === 0) return;
+    this.happened += 1;
     const [rows, refusals] = [this.#rows, this.#refusals];
     this.#rows = [];
     this.#refusals = [];

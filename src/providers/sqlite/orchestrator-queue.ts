@@ -134,7 +134,9 @@ export function enqueueMessage(tx: Transaction, item: OrchestratorItem, delayMs 
   }
   if (isVisible) tx.effects.readyMessages += 1;
   else tx.effects.messageAt(visibleAt);
-  if (isStart) instanceMayBegin(tx, instance);
+  if (!isStart) return;
+  tx.known.anotherStart(instanceId);
+  instanceMayBegin(tx, instance);
 }
 
 /** What was parked until somebody says what the instance is can be fetched now. */

@@ -45,7 +45,8 @@ export class Transaction {
 
   /** How much has happened so far. As long as it stays the same, nothing has. */
   get changes(): number {
-    return this.db.changes + this.newMessages.made + this.newActivities.made + this.newEvents.made + this.gone.count;
+    const { newMessages, newActivities, newEvents } = this;
+    return this.db.changes + newMessages.happened + newActivities.happened + newEvents.happened + this.gone.count;
   }
 
   /** T2 */

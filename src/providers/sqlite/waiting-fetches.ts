@@ -145,8 +145,9 @@ export class WaitingFetches {
     if (signal?.aborted) return NOTHING;
     const { look, lookout } = this.#deps;
     if (pollTimeoutMs <= 0) return look(queue.operation, take);
+    const search = new Search(queue, options, take, this.#deps);
     lookout?.enter();
-    return queue.signal.longPoll(new Search(queue, options, take, this.#deps));
+    return queue.signal.longPoll(search);
   }
 }
 

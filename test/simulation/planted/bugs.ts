@@ -81,8 +81,8 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
       },
       {
         file: "runtime/warm-instances.ts",
-        find: "return entry !== undefined && entry.lockToken === lockToken ? entry : null; // W1",
-        replace: "void lockToken;\n    return entry ?? null;",
+        find: "const isCurrent = this.#entries.get(instance)?.lockToken === lockToken;",
+        replace: "void lockToken;\n    const isCurrent = true;",
       },
     ],
   },
@@ -102,11 +102,11 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: "runtime/message-batch.ts",
-        find: "return { messages: items.filter((item) => !isStartLike(item)), ignoredStarts",
+        find: "  if (!items.some(isStartLike)) return { messages: items,",
         replace:
-          'const isTimer = (item: OrchestratorItem): number => Number(item.type === "TimerFired");\n' +
-          "  const messages = items.filter((item) => !isStartLike(item)).sort((a, b) => isTimer(b) - isTimer(a));\n" +
-          "  return { messages, ignoredStarts",
+          '  const isTimer = (item: OrchestratorItem): number => Number(item.type === "TimerFired");\n' +
+          "  const timersFirst = [...items].sort((a, b) => isTimer(b) - isTimer(a));\n" +
+          "  if (!items.some(isStartLike)) return { messages: timersFirst,",
       },
     ],
   },
