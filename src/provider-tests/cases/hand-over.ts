@@ -21,7 +21,17 @@ import {
 import type { CaseContext } from "../case-context.js";
 import { onlyLongPolls, pollTurn, pollWork, waits } from "../polls.js";
 import type { Category } from "../provider-case.js";
-import { continueExecution, create, createEnded, fetchTurn, fetchWork, runTurn, takeTurn, takeWork } from "../steps.js";
+import {
+  continueExecution,
+  create,
+  createEnded,
+  fetchTurn,
+  fetchWork,
+  LONG_LOCK_MS,
+  runTurn,
+  takeTurn,
+  takeWork,
+} from "../steps.js";
 
 export const handOver: Category = {
   name: "hand_over",
@@ -299,6 +309,39 @@ export const handOver: Category = {
         await provider.ackWorkItem(work.lockToken, null);
         await provider.ackOrchestrationItem(lockToken, turn({ events: [scheduled("a", 2)] }));
         t.equal(await provider.read("b"), [started("b")], "the history of what was handed over");
+      },
+    },
+    {
+      id: "refused_neighbour_of_whoever_looks",
+      promise:
+        "A commit that comes at one moment with one that is refused, and with somebody who looks or deletes, is there in full",
+      async run(t) {
+        const { provider } = await t.open();
+        for (const instance of ["a", "b", "c", "d"]) await create(provider, instance);
+        const tokens: string[] = [];
+        for (const instance of ["a", "b"]) {
+          await provider.enqueueForOrchestrator(raised(instance));
+          tokens.push((await takeTurn(provider)).lockToken);
+        }
+        const [refused, committed, sent, fetched] = await Promise.allSettled([
+          provider.ackOrchestrationItem(tokens[0]!, turn({ events: [started("a")] })),
+          provider.ackOrchestrationItem(tokens[1]!, turn({ events: [scheduled("b", 2)] })),
+          provider.enqueueForOrchestrator(raised("c")),
+          fetchTurn(provider),
+          provider.admin?.deleteInstance("d", true),
+        ]);
+        t.equal(
+          [refused, committed, sent, fetched].map(({ status }) => status),
+          ["rejected", "fulfilled", "fulfilled", "fulfilled"],
+          "what became of the calls",
+        );
+
+        t.equal(await provider.read("b"), [started("b"), scheduled("b", 2)], "the history of what was committed");
+        t.equal(await provider.read("a"), [started("a")], "the history of what was refused");
+        await provider.renewOrchestrationItemLock(tokens[0]!, LONG_LOCK_MS);
+        const found =
+          fetched.status === "fulfilled" && fetched.value !== null ? fetched.value : await takeTurn(provider);
+        t.matches(found, { attemptCount: 1, item: { instance: "c", messages: [raised("c")] } }, "the turn of another");
       },
     },
     {

@@ -37,6 +37,19 @@ export const HAND_OVER: readonly Mutant[] = [
     ],
   },
   {
+    name: "whoever has the rows of others written is refused alone where one of them is",
+    category: "hand_over",
+    caughtBy: "refused_neighbour_of_whoever_looks",
+    store: "sqlite",
+    patches: [
+      {
+        file: "new-rows.ts",
+        find: "    this.happened += 1;\n    const [rows, refusals]",
+        replace: "    const [rows, refusals]",
+      },
+    ],
+  },
+  {
     name: "a time that falls due while nobody waits is not remembered",
     category: "hand_over",
     caughtBy: "delay_that_began_while_nobody_waited",
