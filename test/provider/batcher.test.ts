@@ -111,6 +111,22 @@ describe("calls that are pending at one moment", () => {
 });
 
 describe("while a batch is on its way", () => {
+  test("the batcher is busy, and not a moment before or after, however it ends", async () => {
+    const { batcher, flights } = inTheAir();
+    const calls = [batcher.submit("a"), batcher.submit("b").catch(() => {})];
+    expect(batcher.isBusy).toBe(false);
+    await rounds();
+    expect(batcher.isBusy).toBe(true);
+    await flights[0]!.land();
+    expect(batcher.isBusy).toBe(false);
+    void batcher.submit("c").catch(() => {});
+    await rounds();
+    expect(batcher.isBusy).toBe(true);
+    await flights[1]!.fail(new Error("no"));
+    expect(batcher.isBusy).toBe(false);
+    await Promise.all(calls);
+  });
+
   test("others wait, and go together as soon as it has come back, with those that its answers caused", async () => {
     const { batcher, flights } = inTheAir();
     const caused = batcher.submit("a").then(() => batcher.submit("d"));

@@ -129,6 +129,11 @@ export class Batcher<Call, R> {
     });
   }
 
+  /** Whether a batch is on its way. */
+  get isBusy(): boolean {
+    return this.#inFlight > 0;
+  }
+
   /** Resolves when nothing is pending. */
   idle(): Promise<void> {
     return new Promise((resolve) => {

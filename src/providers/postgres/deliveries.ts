@@ -72,21 +72,13 @@ export class Deliveries {
   readonly #store: Store;
   readonly #handOff: TurnHandOff;
   readonly #delivering: Batcher<Delivery, EnqueueOutcome>;
-  #onTheirWay = 0;
 
   constructor(store: Store, handOff: TurnHandOff) {
     this.#store = store;
     this.#handOff = handOff;
     this.#delivering = new Batcher<Delivery, EnqueueOutcome>({
       runsSingly: isAnswered,
-      run: async (calls) => {
-        this.#onTheirWay += 1;
-        try {
-          return await this.#deliver(calls);
-        } finally {
-          this.#onTheirWay -= 1;
-        }
-      },
+      run: (calls) => this.#deliver(calls),
       maxInFlight: IN_FLIGHT,
       maxBytes: MOST_BYTES,
       sizeOf: ({ item }) => (item === null ? 0 : textLength(item)),
@@ -97,7 +89,7 @@ export class Deliveries {
 
   /** Something is on its way: there will soon be more. */
   get isBusy(): boolean {
-    return this.#onTheirWay > 0;
+    return this.#delivering.isBusy;
   }
 
   async send(item: OrchestratorItem, options: EnqueueOptions): Promise<EnqueueOutcome> {

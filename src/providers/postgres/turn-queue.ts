@@ -56,7 +56,6 @@ export class TurnQueue {
   readonly #committing: Batcher<TurnCall, void>;
   readonly #abandoning: Batcher<Abandoning<string>, void>;
   readonly #renewing: Batcher<Renewing<string>, void>;
-  #onTheirWay = 0;
 
   constructor(store: Store, handOff: ActivityHandOff) {
     this.#store = store;
@@ -64,14 +63,7 @@ export class TurnQueue {
     const byRow = { runsSingly: isAnswered, maxInFlight: IN_FLIGHT, keyOf: rowOf };
     this.#committing = new Batcher<TurnCall, void>({
       ...byRow,
-      run: async (calls) => {
-        this.#onTheirWay += 1;
-        try {
-          return await this.#commit(calls);
-        } finally {
-          this.#onTheirWay -= 1;
-        }
-      },
+      run: (calls) => this.#commit(calls),
       maxBytes: MOST_BYTES,
       sizeOf: ({ bytes }) => bytes,
     });
@@ -81,7 +73,7 @@ export class TurnQueue {
 
   /** Turns are on their way: there will soon be more to send. */
   get isBusy(): boolean {
-    return this.#onTheirWay > 0;
+    return this.#committing.isBusy;
   }
 
   async ack(lockToken: string, turn: TurnCommit): Promise<void> {
