@@ -11,6 +11,7 @@
 //       connection has committed, and when a transaction is taken back.
 //   D8. Who asks between transactions whether anything is ready hears of what others have committed until the event loop last
 //       came round.
+//   D9. A write transaction may be left open, and be finished later. Until it has ended, everybody else waits for that.
 
 import { type Clock, sleep } from "../../clock.js";
 import { ProviderError } from "../../errors.js";
@@ -84,6 +85,12 @@ export function tablesIn(sql: string): Tables {
   return tables;
 }
 
+/** A write transaction that was left open. D9 */
+export interface OpenTransaction {
+  /** Goes on with `work`, and commits. What it throws has taken it back. */
+  finish(work: () => void): void;
+}
+
 /** Why no transaction came about. Whoever wanted one is told in the words of its operation, by `explain`. */
 export class NoTransaction extends Error {
   constructor(readonly reason: "busy" | "closed") {
@@ -107,6 +114,9 @@ export class Database {
   #isOurs = false;
   readonly #closing = new AbortController();
   #pause: Promise<void> | null = null;
+  /** Resolves when the transaction that was left open has ended. Null: there is none. D9 */
+  #open: Promise<void> | null = null;
+  #othersAt = Number.NEGATIVE_INFINITY;
   #changes = 0;
   #isClosed = false;
 
@@ -183,7 +193,7 @@ export class Database {
 
   /** Whether nothing is ready in the table as of the last commit, whoever made it. Between transactions. D8 */
   isStill(table: Tables): boolean {
-    return (this.#still & table) !== 0 && this.#isAlone();
+    return (this.#still & table) !== 0 && this.#open === null && this.#isAlone();
   }
 
   /** Whether nobody else has committed since the last transaction here. Who cannot tell says no. */
@@ -258,6 +268,24 @@ export class Database {
   /** As `write`, for calls that were let in before. Rejects with what `explain` explains to each of them. */
   writeForMany<T>(work: (db: Database) => T): Promise<T> {
     return this.#whenFree(() => this.#transact(work)); // D1
+  }
+
+  /** As `writeForMany`, and leaves the transaction open where `staysOpen` says so: then it must be finished. D9 */
+  writeOrLeaveOpen<T>(
+    work: (db: Database) => T,
+    staysOpen: (result: T) => boolean,
+  ): Promise<{ readonly result: T; readonly open: OpenTransaction | null }> {
+    return this.#whenFree(() => {
+      const result = this.#begin(work);
+      if (staysOpen(result)) return { result, open: this.#leaveOpen() };
+      this.#commit();
+      return { result, open: null };
+    });
+  }
+
+  /** When another connection was last seen to have committed. */
+  get othersAt(): number {
+    return this.#othersAt;
   }
 
   async read<T>(operation: string, work: (db: Database) => T): Promise<T> {
@@ -336,21 +364,58 @@ export class Database {
   }
 
   #transact<T>(work: (db: Database) => T): T {
+    const result = this.#begin(work);
+    this.#commit();
+    return result;
+  }
+
+  #begin<T>(work: (db: Database) => T): T {
     this.run("BEGIN IMMEDIATE");
-    try {
+    return this.#orUndo(() => {
       this.#noticeOthers();
-      const result = work(this);
+      return work(this);
+    });
+  }
+
+  #commit(): void {
+    this.#orUndo(() => {
       this.#kept.write(ALL_TABLES); // D6
       this.run("COMMIT");
-      return result;
+    });
+    this.#kept = NOTHING_KEPT;
+  }
+
+  #orUndo<T>(step: () => T): T {
+    try {
+      return step();
     } catch (error) {
       this.#kept = NOTHING_KEPT;
       this.#endEpoch();
       this.#rollBack(); // D3
       throw error;
-    } finally {
-      this.#kept = NOTHING_KEPT;
     }
+  }
+
+  /** D9 */
+  #leaveOpen(): OpenTransaction {
+    let hasEnded!: () => void;
+    this.#open = new Promise((resolve) => {
+      hasEnded = resolve;
+    });
+    const end = (): void => {
+      this.#open = null;
+      hasEnded();
+    };
+    return {
+      finish: (work) => {
+        try {
+          this.#orUndo(work);
+          this.#commit();
+        } finally {
+          end();
+        }
+      },
+    };
   }
 
   /** D2 */
@@ -368,6 +433,7 @@ export class Database {
   #noticeOthers(): void {
     const version = this.dataVersion();
     if (version === this.#lastVersion) return;
+    if (this.#lastVersion !== 0) this.#othersAt = this.#clock.now();
     this.#lastVersion = version;
     this.#endEpoch();
   }
@@ -389,6 +455,10 @@ export class Database {
     const deadline = this.#clock.now() + this.#busyTimeoutMs;
     for (let tries = 0; ; tries += 1) {
       if (this.#isClosed) throw new NoTransaction("closed");
+      if (this.#open !== null) {
+        await this.#open; // D9
+        continue;
+      }
       try {
         if (this.#pause === null) return attempt();
       } catch (error) {

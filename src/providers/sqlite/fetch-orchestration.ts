@@ -4,6 +4,8 @@
 //   F2. What ran ahead of its start is neither locked nor counted, and stands in nobody's way.
 //   F3. A message that cannot be decoded is in the batch, though not handed out, and goes with its ack.
 //   F4. What was made in this transaction is handed over only where nothing older can be fetched.
+//   F5. Of that, whoever waits may have before the commit what everything is known of: that there is no lock, and none that
+//       has lapsed; and no history to go through. A turn that takes long, or ends the process, is then none of the first.
 
 import { CodecError, messageOf } from "../../errors.js";
 import { decodeWorkItem } from "../../history/codec.js";
@@ -133,6 +135,11 @@ interface LockableRow extends CandidateRow {
   readonly locked_until: number | null;
 }
 
+interface Lockable extends LockableRow {
+  /** Whether nobody had to ask. Then an instance without the end of a lock has no lock at all. */
+  readonly isKnown: boolean;
+}
+
 interface MessageRow {
   readonly id: number;
   readonly due_at: number;
@@ -182,11 +189,14 @@ function fetchNew(
     const isUnknown = row.orchestration_name === null && !tx.newMessages.hasStart(instanceId);
     if (isUnknown || !isReplayable(row, range)) return null; // What was parked for an unknown one is in its batch, too.
     const lock = lockInstance(tx, row, options);
-    const { messages, rows } = tx.newMessages.take(instanceId);
+    const { messages, rows, mayGoAhead } = tx.newMessages.take(instanceId);
     tx.own.lockedTurn(instanceId, { ...lock, rows });
     const batch = { lock, attemptCount: 1, rows: rows.length, messages };
     const locked = describe(tx, row, options, batch);
-    if (locked !== null) return locked;
+    if (locked === null) continue;
+    const hasNoPast = row.has_begun === 0 || locked.item.warmAsOf !== null;
+    if (tx.goesAhead && mayGoAhead && row.isKnown && hasNoPast) tx.ahead.add(locked.lockToken); // F5
+    return locked;
   }
   return null;
 }
@@ -204,22 +214,18 @@ const NEVER_RUN = Object.freeze({
   has_begun: 0,
 });
 
-function lockable(tx: Transaction, instanceId: string): LockableRow {
+function lockable(tx: Transaction, instanceId: string): Lockable {
   const current = tx.known.current(instanceId);
-  if (current !== null) {
-    const locked_until = tx.own.turnEnd(instanceId);
-    return {
-      ...current.facts,
-      instance_id: instanceId,
-      last_commit: current.secret,
-      locked_until,
-      status: "Running",
-      has_begun: 1,
-    };
+  if (current === null && tx.known.starting(instanceId, tx.db.epoch) === null) {
+    return { ...asTheTablesTell(tx, instanceId), isKnown: false };
   }
-  if (tx.known.starting(instanceId, tx.db.epoch) !== null) {
-    return { ...NEVER_RUN, instance_id: instanceId, locked_until: tx.own.turnEnd(instanceId) };
-  }
+  const locked_until = tx.own.turnEnd(instanceId);
+  const ours = { instance_id: instanceId, locked_until, isKnown: locked_until === null };
+  if (current === null) return { ...NEVER_RUN, ...ours };
+  return { ...current.facts, ...ours, last_commit: current.secret, status: "Running", has_begun: 1 };
+}
+
+function asTheTablesTell(tx: Transaction, instanceId: string): LockableRow {
   const last = tx.db.get<Pick<LockableRow, "last_commit" | "locked_until">>(selectLastCommit, instanceId);
   const known = last === undefined ? null : tx.known.asOf(instanceId, last.last_commit);
   if (last === undefined || known === null) return tx.db.get<LockableRow>(selectInstance, instanceId)!;

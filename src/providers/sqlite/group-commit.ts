@@ -10,6 +10,13 @@
 //       have just come, after them. What fails there is not the fault of those who wrote: they are run again without it,
 //       and the fetches look for themselves.
 //   G7. Where a commit hands out activities and turns, activities go first: they wait for the world, turns take the CPU.
+//   G8. Turns may go ahead of the commit: a turn has no effect but its ack. So whoever waits for one may have it from the open
+//       transaction, which then waits as long as each round of the event loop brings acks, and is committed with them: one
+//       commit instead of two, and what was made and used up in it is never written. An activity never goes ahead.
+//   G9. If such a transaction fails, those who were in it first are run again as if nobody had gone ahead, and then each ack:
+//       its lock is not there any more, and it is told so.
+//   G10. Nobody goes ahead where other processes have been at work lately: they would wait for the write lock while turns are
+//       taken.
 
 import { type Clock, holding } from "../../clock.js";
 import { Batcher, type Outcome } from "../../provider/kit/batcher.js";
@@ -38,12 +45,40 @@ export interface Servants {
   announce(effects: Effects, isServed: boolean): void;
 }
 
-/** What was taken for those who wait. One of both must be called. */
+/** What was taken for those who wait. It must be given or given back in the end. */
 export interface Served {
+  /** Of the turns, these: the others wait for the commit. G8 */
+  giveAhead(lockTokens: ReadonlySet<string>): void;
   /** `afterActivities`: the same commit has handed activities to others. G7 */
   give(afterActivities: boolean): void;
   giveBack(): void;
 }
+
+/** A transaction that waits for the acks of turns which have gone ahead. G8 */
+interface Ahead {
+  readonly lockTokens: ReadonlySet<string>;
+  readonly acks: Ack[];
+}
+
+interface Ack {
+  readonly call: Call;
+  readonly resolve: (value: unknown) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+interface Acked {
+  readonly ack: Ack;
+  readonly outcome: Outcome<unknown>;
+}
+
+/** So long may a transaction wait for acks, however many are still to come. */
+const LONGEST_WAIT_MS = 20;
+/** How long others are taken to be at work after a commit of theirs was seen. G10 */
+const OTHERS_AT_WORK_MS = 1_000;
+
+// Captured at load, so that the fake timers of a test framework do not keep a transaction open.
+const immediate = setImmediate;
+const tick = process.nextTick.bind(process);
 
 interface GroupCommitDeps extends Servants {
   readonly database: Database;
@@ -59,8 +94,12 @@ export class GroupCommit {
   readonly #own = new OwnLocks();
   /** What is committed, and not given yet: those who wrote hear of it first. */
   #committed: Served[] = [];
+  /** Of turns that had gone ahead: committed, and not answered yet. */
+  readonly #acked: Acked[] = [];
   /** Whether, with that, activities go to those who have asked for them. */
   #handsOutActivities = false;
+  /** Null: there is none. */
+  #ahead: Ahead | null = null;
   /** Ends the hold on the time of those who are not tried yet. Null: there are none. */
   #letTimeGo: (() => void) | null = null;
 
@@ -69,7 +108,7 @@ export class GroupCommit {
     this.#batcher = new Batcher({
       run: (calls) => this.#run(calls),
       errorOf: ({ operation }, error) => deps.database.explain(operation, error),
-      onAnswered: () => this.#giveServed(),
+      onAnswered: () => this.#answerRest(),
       maxInFlight: Number.MAX_SAFE_INTEGER, // G5
       runsSingly: (error) => !(error instanceof NoTransaction),
     });
@@ -85,6 +124,17 @@ export class GroupCommit {
     return this.#submit(operation, take, true);
   }
 
+  /** As `write`, for the ack of a turn: it may be awaited by the transaction that handed it out. G8 */
+  ackTurn<T>(operation: string, lockToken: string, work: (tx: Transaction) => T): Promise<T> {
+    const ahead = this.#ahead;
+    if (ahead === null || !ahead.lockTokens.has(lockToken) || this.#deps.database.refusal(operation) !== null)
+      return this.#submit(operation, work, false);
+    const call: Call = { operation, work, isFetch: false, takesActivity: false };
+    return new Promise((resolve, reject) => {
+      ahead.acks.push({ call, resolve: resolve as (value: unknown) => void, reject });
+    });
+  }
+
   #submit<T>(operation: string, work: (tx: Transaction) => T, isFetch: boolean): Promise<T> {
     const refusal = this.#deps.database.refusal(operation);
     if (refusal !== null) return Promise.reject(refusal);
@@ -96,6 +146,21 @@ export class GroupCommit {
   /** Resolves when nothing is pending. */
   idle(): Promise<void> {
     return this.#batcher.idle();
+  }
+
+  /** What a turn answers was there before it: whoever brought that is done with it when the turn hears of its commit. */
+  #answerRest(): void {
+    if (this.#acked.length === 0) return this.#giveServed();
+    const acked = this.#acked.splice(0);
+    tick(() => {
+      for (const each of acked) this.#answerAck(each);
+      this.#giveServed();
+    });
+  }
+
+  #answerAck({ ack: { call, resolve, reject }, outcome }: Acked): void {
+    if ("error" in outcome) reject(this.#deps.database.explain(call.operation, outcome.error));
+    else resolve(outcome.value);
   }
 
   #giveServed(): void {
@@ -121,39 +186,107 @@ export class GroupCommit {
     return outcomes;
   }
 
-  async #commit(calls: readonly Call[]): Promise<readonly Outcome<unknown>[]> {
+  async #commit(calls: readonly Call[], goesAhead = this.#canGoAhead()): Promise<readonly Outcome<unknown>[]> {
     try {
-      return await this.#attempt(calls, (tx) => this.#deps.serve(tx));
+      return await this.#attempt(calls, goesAhead, (tx) => this.#deps.serve(tx));
     } catch (error) {
-      if (!(error instanceof ServingFailed)) throw error;
-      return this.#attempt(calls, null); // G6
+      if (error instanceof AheadInVain) return this.#commit(calls, false); // G9
+      if (error instanceof ServingFailed) return this.#attempt(calls, false, null); // G6
+      throw error;
     }
+  }
+
+  /** G10 */
+  #canGoAhead(): boolean {
+    const { database, clock } = this.#deps;
+    return clock.now() - database.othersAt >= OTHERS_AT_WORK_MS;
   }
 
   async #attempt(
     calls: readonly Call[],
+    goesAhead: boolean,
     serve: ((tx: Transaction) => Served) | null,
   ): Promise<readonly Outcome<unknown>[]> {
     const { database, clock, newToken, announce } = this.#deps;
     const served: Served[] = [];
     try {
-      const { outcomes, effects } = await database.writeForMany((db) => {
-        const tx = new Transaction(db, clock.now(), newToken, this.known, this.#own); // G2
-        const outcomes = new Array<Outcome<unknown>>(calls.length);
-        runAll(tx, calls, false, outcomes);
-        if (serve !== null) served.push(serving(tx, serve));
-        runAll(tx, calls, true, outcomes);
-        if (serve !== null) served.push(serving(tx, serve)); // Those who looked may have seen what fell due.
-        tx.writeNewRows();
-        return { outcomes, effects: tx.effects };
-      });
+      const { result, open } = await database.writeOrLeaveOpen(
+        (db) => {
+          const tx = new Transaction(db, clock.now(), newToken, this.known, this.#own, goesAhead); // G2
+          const outcomes = new Array<Outcome<unknown>>(calls.length);
+          runAll(tx, calls, false, outcomes);
+          if (serve !== null) served.push(serving(tx, serve));
+          runAll(tx, calls, true, outcomes);
+          if (serve !== null) served.push(serving(tx, serve)); // Those who looked may have seen what fell due.
+          if (tx.ahead.size === 0) tx.writeNewRows();
+          return { tx, outcomes };
+        },
+        ({ tx }) => tx.ahead.size > 0,
+      );
+      const { tx, outcomes } = result;
+      if (open !== null && serve !== null) {
+        await this.#awaitTurns(tx, served, (acked) =>
+          open.finish(() => {
+            acked(tx);
+            served.push(serving(tx, serve));
+            runAgain(tx, calls, outcomes);
+            served.push(serving(tx, serve));
+            tx.writeNewRows();
+          }),
+        );
+      }
       this.#committed.push(...served.splice(0)); // G1
       this.#handsOutActivities ||= calls.some((call, place) => call.takesActivity && isFound(outcomes[place]));
-      announce(effects, serve !== null);
+      announce(tx.effects, serve !== null);
       return outcomes;
     } finally {
       for (const taken of served) taken.giveBack(); // The transaction was taken back.
     }
+  }
+
+  /** `finish` commits what was left open, after the acks of those who have gone ahead. G8 */
+  #awaitTurns(
+    tx: Transaction,
+    served: readonly Served[],
+    finish: (acked: (tx: Transaction) => void) => void,
+  ): Promise<void> {
+    const ahead: Ahead = { lockTokens: tx.ahead, acks: [] };
+    this.#ahead = ahead;
+    for (const taken of served) taken.giveAhead(tx.ahead);
+    const { clock } = this.#deps;
+    const until = clock.now() + LONGEST_WAIT_MS;
+    const isCommitted = new Promise<void>((resolve, reject) => {
+      const round = (acksBefore: number): void => {
+        const { length } = ahead.acks;
+        if (length > acksBefore && length < tx.ahead.size && clock.now() < until) {
+          immediate(round, length);
+          return;
+        }
+        this.#ahead = null;
+        try {
+          this.#finish(ahead, finish);
+          resolve();
+        } catch (error) {
+          reject(error);
+        }
+      };
+      immediate(round, 0);
+    });
+    return holding(clock, isCommitted);
+  }
+
+  #finish({ acks }: Ahead, finish: (acked: (tx: Transaction) => void) => void): void {
+    let outcomes: readonly Outcome<unknown>[] = [];
+    try {
+      finish((tx) => {
+        outcomes = acks.map(({ call }) => runOne(tx, call));
+      });
+    } catch (cause) {
+      if (acks.length > 0) this.#holdTime();
+      for (const { call, resolve } of acks) resolve(this.#batcher.submit(call)); // G9
+      throw new AheadInVain("A transaction from which turns had gone ahead was taken back.", { cause });
+    }
+    for (const [place, ack] of acks.entries()) this.#acked.push({ ack, outcome: outcomes[place]! });
   }
 }
 
@@ -162,6 +295,8 @@ function isFound(outcome: Outcome<unknown> | undefined): boolean {
 }
 
 class ServingFailed extends Error {}
+
+class AheadInVain extends Error {}
 
 function serving(tx: Transaction, serve: (tx: Transaction) => Served): Served {
   try {
@@ -176,6 +311,15 @@ function runAll(tx: Transaction, calls: readonly Call[], areFetches: boolean, ou
   for (let place = 0; place < calls.length; place += 1) {
     const call = calls[place]!;
     if (call.isFetch === areFetches) outcomes[place] = runOne(tx, call);
+  }
+}
+
+/** Those who took nothing: there may be something by now. */
+function runAgain(tx: Transaction, calls: readonly Call[], outcomes: Outcome<unknown>[]): void {
+  for (let place = 0; place < calls.length; place += 1) {
+    const outcome = outcomes[place]!;
+    const call = calls[place]!;
+    if (call.isFetch && "value" in outcome && outcome.value === null) outcomes[place] = runOne(tx, call);
   }
 }
 

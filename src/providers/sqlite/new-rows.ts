@@ -5,6 +5,7 @@
 //   N2. Those of an instance that somebody has locked are held back: nobody looks at them again in this transaction, unless
 //       the lock is given back in it.
 //   N3. Whoever looks into a table writes what is kept for it first.
+//   N4. What is taken and used up before it is written is never written: neither message nor lock.
 
 import type { ProviderError } from "../../errors.js";
 import type { ActivityExecute, OrchestratorItem } from "../../history/work-item.js";
@@ -57,6 +58,16 @@ export interface NewMessage {
   /** Of a start: whose child it is to be, as a column. */
   readonly parentId: string | null;
   readonly text: string;
+  /** Whether a turn that goes by it may be handed out before it is committed. */
+  readonly mayGoAhead: boolean;
+}
+
+/** What one fetch takes of them. */
+interface TakenMessages {
+  readonly messages: readonly OrchestratorItem[];
+  readonly rows: readonly number[];
+  /** Whether all of them may. */
+  readonly mayGoAhead: boolean;
 }
 
 /** Messages that can be fetched at once, but for timers: those may be cancelled. And the locks of those that are taken. */
@@ -66,7 +77,8 @@ export class NewMessages {
   readonly #free = new Map<string, NewMessage[]>();
   readonly #heldBack = new Map<string, NewMessage[]>();
   readonly #locks = new Map<string, Row>();
-  #rows: Row[] = [];
+  /** By their ids. */
+  readonly #rows = new Map<number, Row>();
   /** Whether one of the rows can be fetched. */
   #hasReady = false;
   /** Null: nobody knows. */
@@ -114,12 +126,21 @@ export class NewMessages {
   }
 
   /** Those of the instance as one batch, fetched for the first time. */
-  take(instanceId: string): { readonly messages: readonly OrchestratorItem[]; readonly rows: readonly number[] } {
+  take(instanceId: string): TakenMessages {
     this.happened += 1;
     const messages = this.#free.get(instanceId) ?? [];
     this.#free.delete(instanceId);
     const rows = messages.map((message) => this.#keep(instanceId, message, "taken", 1));
-    return { messages: messages.map(({ item }) => item), rows };
+    const mayGoAhead = messages.every((message) => message.mayGoAhead);
+    return { messages: messages.map(({ item }) => item), rows, mayGoAhead };
+  }
+
+  /** Its lock, and those that were taken under it, are done with. False: they are in the tables. N4 */
+  useUp(instanceId: string, rows: readonly number[]): boolean {
+    if (!this.#locks.delete(instanceId)) return false;
+    this.happened += 1;
+    for (const row of rows) this.#rows.delete(row);
+    return true;
   }
 
   /** N2 */
@@ -155,9 +176,9 @@ export class NewMessages {
 
   /** And what was taken under them. */
   writeTaken(): void {
-    this.happened += this.#rows.length + this.#locks.size;
-    if (this.#rows.length > 0) this.#db.runMany(insertMessages, this.#rows, this.#hasReady);
-    this.#rows = [];
+    this.happened += this.#rows.size + this.#locks.size;
+    if (this.#rows.size > 0) this.#db.runMany(insertMessages, [...this.#rows.values()], this.#hasReady);
+    this.#rows.clear();
     this.#hasReady = false;
     if (this.#locks.size > 0) this.#db.runMany(insertLocks, [...this.#locks.values()]);
     this.#locks.clear();
@@ -172,7 +193,7 @@ export class NewMessages {
     const { isStart, parentId, text } = message;
     const id = this.nextId();
     this.#hasReady ||= state === "ready";
-    this.#rows.push([id, instanceId, state, this.#now, this.#now, isStart ? 1 : 0, parentId, attempts, text]);
+    this.#rows.set(id, [id, instanceId, state, this.#now, this.#now, isStart ? 1 : 0, parentId, attempts, text]);
     return id;
   }
 }

@@ -114,7 +114,15 @@ export function turnLockOf(token: string): TurnLock {
   };
 }
 
-export function enqueueMessage(tx: Transaction, item: OrchestratorItem, delayMs = 0): void {
+/** How a message is sent. */
+interface Sending {
+  readonly delayMs?: number | undefined;
+  /** Whether its sender waits for the commit, and sends it again if there is none: then its turn may go ahead of it. */
+  readonly mayGoAhead?: boolean;
+}
+
+export function enqueueMessage(tx: Transaction, item: OrchestratorItem, sending: Sending = {}): void {
+  const { delayMs = 0, mayGoAhead = false } = sending;
   const instance = targetInstance(item);
   const instanceId = toColumn(instance);
   const isStart = isStartLike(item);
@@ -124,7 +132,7 @@ export function enqueueMessage(tx: Transaction, item: OrchestratorItem, delayMs 
   const isVisible = visibleAt <= tx.now;
   const text = encodeWorkItem(item);
   if (isVisible && item.type !== "TimerFired") {
-    tx.newMessages.add(instanceId, { item, isStart, parentId, text });
+    tx.newMessages.add(instanceId, { item, isStart, parentId, text, mayGoAhead });
   } else {
     const timer = item.type === "TimerFired" ? ([item.executionId, item.id] as const) : ([null, null] as const);
     const state = isVisible ? "ready" : "waiting";
@@ -159,10 +167,12 @@ export function consumeBatch(tx: Transaction, operation: string, token: string):
   const { instanceId, secret, lockedAt } = lock;
   const rows = tx.own.endTurn(instanceId, secret, tx.now);
   if (rows !== null) {
+    if (tx.newMessages.useUp(instanceId, rows)) return lock;
     tx.gone.lock(instanceId);
     for (const row of rows) tx.gone.message(row);
     return lock;
   }
+  if (tx.newMessages.isLocked(instanceId)) tx.newMessages.writeTaken();
   if (tx.db.run(deleteLiveLock, instanceId, secret, tx.now) === 0) throw lockLost(operation, token);
   tx.db.run(deleteTaken, instanceId, lockedAt);
   return lock;

@@ -16,9 +16,14 @@ interface OwnTurn extends OwnLock {
   readonly rows: readonly number[];
 }
 
+/** The lock of an activity. */
+interface OwnActivity extends OwnLock {
+  readonly attempts: number;
+}
+
 export class OwnLocks {
   readonly #turns = new Map<string, OwnTurn>();
-  readonly #activities = new Map<number, OwnLock>();
+  readonly #activities = new Map<number, OwnActivity>();
   #epoch = -1;
 
   /** A write transaction begins. O1 */
@@ -51,14 +56,16 @@ export class OwnLocks {
     this.#turns.delete(instanceId);
   }
 
-  lockedActivity(id: number, lock: OwnLock): void {
+  lockedActivity(id: number, lock: OwnActivity): void {
     this.#activities.set(id, lock);
   }
 
-  /** Ends the lock. Answers whether it was known and live; false: somebody must look. */
-  endActivity(id: number, secret: string, now: number): boolean {
-    if (!isLive(this.#activities.get(id), secret, now)) return false;
-    return this.#activities.delete(id);
+  /** Ends the lock. Answers how often it was tried; null: somebody must look. */
+  endActivity(id: number, secret: string, now: number): number | null {
+    const lock = this.#activities.get(id);
+    if (!isLive(lock, secret, now)) return null;
+    this.#activities.delete(id);
+    return lock.attempts;
   }
 
   /** O2 */

@@ -157,7 +157,7 @@ export class SqliteProvider implements Provider {
     return this.#writes.write("enqueueForOrchestrator", (tx) => {
       checkOrchestratorItem("enqueueForOrchestrator", item);
       if (options.ifAbsent && isStartLike(item)) return enqueueStart(tx, item, options.delayMs);
-      enqueueMessage(tx, item, options.delayMs);
+      enqueueMessage(tx, item, { delayMs: options.delayMs, mayGoAhead: true });
       return "enqueued";
     });
   }
@@ -167,7 +167,7 @@ export class SqliteProvider implements Provider {
   }
 
   ackOrchestrationItem(lockToken: string, turn: TurnCommit): Promise<void> {
-    return this.#writes.write("ackOrchestrationItem", (tx) => commitTurn(tx, lockToken, turn));
+    return this.#writes.ackTurn("ackOrchestrationItem", lockToken, (tx) => commitTurn(tx, lockToken, turn));
   }
 
   abandonOrchestrationItem(lockToken: string, options: AbandonOptions = {}): Promise<void> {

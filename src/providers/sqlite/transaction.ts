@@ -25,6 +25,8 @@ export class Transaction {
   isHeldReleased = false;
   /** Of what has become ready, as much as those who wait were looked for. */
   readonly served = { messages: 0, activities: 0 };
+  /** Turns, by their lock tokens, that whoever waits for them may have before the commit. */
+  readonly ahead = new Set<string>();
 
   constructor(
     readonly db: Database,
@@ -33,6 +35,8 @@ export class Transaction {
     readonly newToken: () => string,
     readonly known: KnownInstances,
     readonly own: OwnLocks,
+    /** Whether anybody may have anything before the commit. */
+    readonly goesAhead: boolean,
   ) {
     own.begin(db);
     known.begin(db);

@@ -3,6 +3,7 @@
 //   F1. Whoever waits is looked for by the transaction that makes work. What it took for somebody is given after the commit.
 //   F2. Where nothing is ready, and nothing falls due, nobody would find anything: whoever comes then waits without a look.
 //   F3. Activities are given before turns (G7).
+//   F4. Turns that may go ahead of the commit are given when they are asked for, the rest after it (G8).
 
 import { type Clock, holding } from "../../clock.js";
 import type { Effects } from "../../provider/kit/effects.js";
@@ -222,15 +223,25 @@ class ServedFetches implements Served {
     void holding(this.#clock, given);
   }
 
+  /** F4 */
+  giveAhead(lockTokens: ReadonlySet<string>): void {
+    this.turns.give(({ lockToken }) => lockTokens.has(lockToken));
+  }
+
   giveBack(): void {
     this.turns.giveBack();
     this.activities.giveBack();
   }
 }
 
+interface Gift<T> {
+  readonly reservation: Reservation<T, unknown>;
+  readonly found: T;
+}
+
 /** What was found for those who wait for one queue. */
 class Gifts<T> {
-  readonly #gifts: { readonly reservation: Reservation<T, unknown>; readonly found: T }[] = [];
+  #gifts: Gift<T>[] = [];
 
   get isEmpty(): boolean {
     return this.#gifts.length === 0;
@@ -240,8 +251,14 @@ class Gifts<T> {
     this.#gifts.push({ reservation, found });
   }
 
-  give(): void {
-    for (const { reservation, found } of this.#gifts) reservation.give(found);
+  /** Those that are wanted. They are no longer here then. */
+  give(isWanted: (found: T) => boolean = () => true): void {
+    const left: Gift<T>[] = [];
+    for (const gift of this.#gifts) {
+      if (isWanted(gift.found)) gift.reservation.give(gift.found);
+      else left.push(gift);
+    }
+    this.#gifts = left;
   }
 
   giveBack(): void {

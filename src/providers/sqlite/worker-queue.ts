@@ -163,14 +163,15 @@ function isAnyReady({ db }: Transaction): boolean {
 
 export function ackActivity(tx: Transaction, token: string, completion: OrchestratorItem | null): void {
   const { id, secret } = activityLockOf(token);
-  if (tx.own.endActivity(id, secret, tx.now)) {
+  const attempts = tx.own.endActivity(id, secret, tx.now);
+  if (attempts !== null) {
     tx.gone.activity(id);
   } else {
     const row = tx.db.change<{ readonly session_id: string | null }>(deleteTaken, id, secret, tx.now);
     if (row === undefined) throw lockLost("ackWorkItem", token);
     touchSession(tx, row.session_id);
   }
-  if (completion !== null) enqueueMessage(tx, completion);
+  if (completion !== null) enqueueMessage(tx, completion, { mayGoAhead: attempts === 1 });
 }
 
 export function abandonActivity(tx: Transaction, token: string, options: AbandonOptions): void {
@@ -252,7 +253,7 @@ function takeNew(tx: Transaction, options: FetchWorkOptions): LockedWorkItem | n
   const secret = newSecret(tx.newToken);
   const lockedUntil = holdUntil(tx, options);
   const id = tx.newActivities.take(activity, secret, lockedUntil);
-  tx.own.lockedActivity(id, { secret, lockedUntil });
+  tx.own.lockedActivity(id, { secret, lockedUntil, attempts: 1 });
   const { item } = activity;
   return {
     item,
@@ -285,7 +286,7 @@ function take(tx: Transaction, { id, session_id }: Candidate, options: FetchWork
     tx.effects.warnings.push(`Activity row ${id} cannot be decoded and is set aside: ${messageOf(item)}`);
     return null;
   }
-  if (session_id === null) tx.own.lockedActivity(id, { secret, lockedUntil });
+  if (session_id === null) tx.own.lockedActivity(id, { secret, lockedUntil, attempts: row.attempt_count });
   else if (options.session !== undefined) claimSession(tx, session_id, options.session);
   return {
     item,

@@ -133,8 +133,8 @@ export const CANCELLATION: readonly Mutant[] = [
     patches: [
       {
         file: "own-locks.ts",
-        find: "return this.#activities.delete(id);",
-        replace: "return true;",
+        find: "this.#activities.delete(id);\n    return lock.attempts;",
+        replace: "return lock.attempts;",
       },
     ],
   },
