@@ -50,7 +50,14 @@ function looking<T>(look: () => T): T {
  * const expiresAt = systemClock.now() + 5_000;
  */
 export const systemClock: Clock = {
-  now: () => looking(timeNow),
+  now() {
+    isLookingNow = true;
+    try {
+      return timeNow();
+    } finally {
+      isLookingNow = false;
+    }
+  },
   setTimer(delayMs, callback) {
     let handle: NodeJS.Timeout;
     const arm = (leftMs: number): void => {

@@ -14,12 +14,12 @@ const TURNS = 2;
 
 await runMeasured(async ({ store, seconds = 4 }) => {
   const floor = await openFloor(store);
-  const cases = SIZES.flatMap((size) =>
-    floor.connections.map((connections) => ({ size, connections, chains: 0, ms: 0 })),
+  const cases = floor.manners.flatMap((manner) =>
+    SIZES.flatMap((size) => floor.connections.map((connections) => ({ manner, size, connections, chains: 0, ms: 0 }))),
   );
   let written = 0;
-  for (const { size, connections } of cases) {
-    written += (await floor.write(size, connections)).chains; // Statements are prepared, code is compiled.
+  for (const { size, connections, manner } of cases) {
+    written += (await floor.write(size, connections, manner)).chains; // Statements are prepared, code is compiled.
   }
   for (let turn = 1; turn <= TURNS; turn += 1) {
     for (const one of cases) await writeUntil(floor, one, (seconds * 1_000 * turn) / TURNS / cases.length);
@@ -33,7 +33,7 @@ await runMeasured(async ({ store, seconds = 4 }) => {
 /** Until the case has been measured for so long in all. The clock runs only while the store is at work. */
 async function writeUntil(floor, one, ms) {
   while (one.ms < ms) {
-    const done = await floor.write(one.size, one.connections);
+    const done = await floor.write(one.size, one.connections, one.manner);
     one.chains += done.chains;
     one.ms += done.ms;
   }
@@ -41,10 +41,13 @@ async function writeUntil(floor, one, ms) {
 
 /** The fastest counts: of all numbers of connections, then of all sizes. */
 function metricsOf(cases) {
-  const bySize = SIZES.map((size) => fastestOf(cases.filter((one) => one.size === size)));
+  const twelve = cases.filter(({ manner }) => manner === "twelve");
+  const six = cases.filter(({ manner }) => manner === "six");
+  const bySize = SIZES.map((size) => fastestOf(twelve.filter((one) => one.size === size)));
   return [
     metric("chains-per-second", rateOf(fastestOf(bySize)), "1/s"),
     ...bySize.map((one) => metric(`chains-per-second-${one.size}`, rateOf(one), "1/s")),
+    ...(six.length === 0 ? [] : [metric("chains-per-second-in-six", rateOf(fastestOf(six)), "1/s")]),
   ];
 }
 

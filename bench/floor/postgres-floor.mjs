@@ -42,6 +42,7 @@ function statementsIn(schema) {
 class PostgresFloor {
   /** How many may be used at once. */
   connections = CONNECTIONS;
+  manners = ["twelve"];
   #clients;
   #statements;
 

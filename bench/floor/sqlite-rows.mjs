@@ -10,9 +10,11 @@ import { LOCKED_UNTIL, NOW, ORCHESTRATION, OUTPUT, PINNED_VERSION } from "./chai
  * @property {string} sql
  * @property {string} row   what one chain puts in the place of `*`
  * @property {(step: import("./chain.mjs").Step) => readonly (string | number | null)[]} values   its parameters
+ * @property {true} [isPassing]   what is sent by one stage, and gone with the next: messages, and their locks
  */
 
 const insertMessage = (isStart) => ({
+  isPassing: true,
   sql: `
     INSERT INTO duroxide_orchestrator_queue
       (id, instance_id, state, due_at, visible_at, is_start, attempt_count, work_item)
@@ -22,18 +24,21 @@ const insertMessage = (isStart) => ({
 });
 
 const deleteMessage = {
+  isPassing: true,
   sql: `DELETE FROM duroxide_orchestrator_queue WHERE id IN (*)`,
   row: `?`,
   values: ({ messageRow }) => [messageRow],
 };
 
 const insertLock = {
+  isPassing: true,
   sql: `INSERT INTO duroxide_instance_locks (instance_id, lock_token, locked_until, locked_at) VALUES *`,
   row: `(?, ?, ${LOCKED_UNTIL}, ${NOW})`,
   values: ({ instance, lockToken }) => [instance, lockToken],
 };
 
 const deleteLock = {
+  isPassing: true,
   sql: `DELETE FROM duroxide_instance_locks WHERE instance_id IN (*)`,
   row: `?`,
   values: ({ instance }) => [instance],

@@ -20,9 +20,11 @@ export function targetsOf(results, stores) {
     ratio(ours(workload, store, metric), results.value(workload, store, peer, metric));
   const full = "sqlite-full";
   const rate = "chains-per-second";
+  const againstSix = ratio(ours("W1", full, rate), results.value("W1", full, "floor", `${rate}-in-six`));
   return [
     more(`W1, ${full}, against openworkflow`, againstPeer("W1", full, rate, "openworkflow"), "×", 8, 15),
     more(`W1, ${full}, share of the floor`, percent(againstPeer("W1", full, rate, "floor")), "%", 50, 70),
+    more(`W1, ${full}, share of the floor in six commits`, percent(againstSix), "%", 50, 70),
     more("W1, postgres, against openworkflow", againstPeer("W1", "postgres", rate, "openworkflow"), "×", 3, 8),
     more("W1, postgres, against DBOS", againstPeer("W1", "postgres", rate, "dbos"), "×", 5, 14),
     ...stores.map((store) =>

@@ -13,7 +13,8 @@ import type { FetchWorkOptions } from "../provider.js";
  * const group = workerGroup({ lockTimeoutMs: 30_000, tagFilter: { kind: "tags", tags: ["gpu"] } });
  */
 export function workerGroup({ tagFilter, session }: FetchWorkOptions): string {
-  return JSON.stringify([tagFilter ?? null, session !== undefined]);
+  const wants = tagFilter === undefined || tagFilter.kind === "default-only" ? "default" : JSON.stringify(tagFilter);
+  return session === undefined ? wants : `session ${wants}`;
 }
 
 /**

@@ -1,7 +1,8 @@
 // providers/sqlite/database.ts — one connection: transactions, prepared statements, and patience with other processes.
 //
 //   D1. `write` takes the write lock before it reads anything, so what it decides on is still true when it commits.
-//   D2. `read` sees one snapshot and takes no write lock. Each has one of its own: what was committed before it asked, it sees.
+//   D2. `read` sees one snapshot and takes no write lock. Those who ask before anything else can happen share one, which is made
+//       after the last of them has asked: what was committed before it asked, each of them sees.
 //   D3. A failed transaction has changed nothing.
 //   D4. While another process holds the lock, the event loop runs: the library waits for moments only, the rest of the
 //       waiting is asynchronous, and one of the waiting tries for all of them.
@@ -21,6 +22,7 @@ import type { SqliteSettings } from "./options.js";
 
 // Captured at load, so that the fake timers of a test framework do not make it lie.
 const immediate = setImmediate;
+const tick = process.nextTick.bind(process);
 
 /** How long the library itself may block the event loop for another process's lock: about the length of a commit. */
 const DRIVER_BUSY_TIMEOUT_MS = 20;
@@ -91,6 +93,24 @@ export interface OpenTransaction {
   finish(work: () => void): void;
 }
 
+/** Somebody who reads. */
+interface Reader {
+  readonly read: () => void;
+  readonly fail: (error: unknown) => void;
+}
+
+/** What is wrong with one of them is its own affair. But a file that is busy is so for all, who may then try again. */
+function readAlone(readers: readonly Reader[]): void {
+  for (const { read, fail } of readers) {
+    try {
+      read();
+    } catch (error) {
+      if (isBusy(error)) throw error;
+      fail(error);
+    }
+  }
+}
+
 /** Why no transaction came about. Whoever wanted one is told in the words of its operation, by `explain`. */
 export class NoTransaction extends Error {
   constructor(readonly reason: "busy" | "closed") {
@@ -117,6 +137,8 @@ export class Database {
   /** Resolves when the transaction that was left open has ended. Null: there is none. D9 */
   #open: Promise<void> | null = null;
   #othersAt = Number.NEGATIVE_INFINITY;
+  /** Those who have asked, and have not been let in. D2 */
+  #readers: Reader[] = [];
   #changes = 0;
   #isClosed = false;
 
@@ -288,12 +310,25 @@ export class Database {
     return this.#othersAt;
   }
 
-  async read<T>(operation: string, work: (db: Database) => T): Promise<T> {
-    this.#checkOpen(operation);
+  /** D2 */
+  read<T>(operation: string, work: (db: Database) => T): Promise<T> {
+    const refusal = this.refusal(operation);
+    if (refusal !== null) return Promise.reject(refusal);
+    return new Promise((resolve, reject) => {
+      const read = () => resolve(work(this));
+      this.#readers.push({ read, fail: (error) => reject(this.explain(operation, error)) });
+      if (this.#readers.length === 1) tick(() => this.#readAll());
+    });
+  }
+
+  async #readAll(): Promise<void> {
+    const readers = this.#readers;
+    this.#readers = [];
+    if (readers.length === 0) return;
     try {
-      return await this.#whenFree(() => this.#look(work));
+      await this.#whenFree(() => this.#look(() => readAlone(readers)));
     } catch (error) {
-      throw this.explain(operation, error);
+      for (const { fail } of readers) fail(error);
     }
   }
 
@@ -328,6 +363,7 @@ export class Database {
   close(): void {
     if (this.#isClosed) return;
     this.beginClosing();
+    void this.#readAll(); // D5
     this.#isClosed = true;
     this.#statements.clear();
     this.#connection.close();
@@ -419,11 +455,11 @@ export class Database {
   }
 
   /** D2 */
-  #look<T>(work: (db: Database) => T): T {
+  #look(work: () => void): void {
     this.run("BEGIN");
     try {
       this.#isOurs = this.dataVersion() === this.#lastVersion;
-      return work(this);
+      work();
     } finally {
       this.#rollBack();
     }

@@ -8,6 +8,7 @@
 //   N4. What is taken and used up before it is written is never written: neither message nor lock.
 
 import type { ProviderError } from "../../errors.js";
+import { encodeWorkItem } from "../../history/codec.js";
 import type { ActivityExecute, OrchestratorItem } from "../../history/work-item.js";
 import { letsThrough } from "../../provider/kit/tag-filter.js";
 import { toNullableColumn } from "../../provider/kit/text-column.js";
@@ -57,9 +58,16 @@ export interface NewMessage {
   readonly isStart: boolean;
   /** Of a start: whose child it is to be, as a column. */
   readonly parentId: string | null;
-  readonly text: string;
   /** Whether a turn that goes by it may be handed out before it is committed. */
   readonly mayGoAhead: boolean;
+}
+
+/** One that stands before its table. */
+interface MessageRow {
+  readonly id: number;
+  readonly instanceId: string;
+  readonly message: NewMessage;
+  readonly state: "ready" | "taken";
 }
 
 /** What one fetch takes of them. */
@@ -78,7 +86,7 @@ export class NewMessages {
   readonly #heldBack = new Map<string, NewMessage[]>();
   readonly #locks = new Map<string, Row>();
   /** By their ids. */
-  readonly #rows = new Map<number, Row>();
+  readonly #rows = new Map<number, MessageRow>();
   /** Whether one of the rows can be fetched. */
   #hasReady = false;
   /** Null: nobody knows. */
@@ -130,7 +138,7 @@ export class NewMessages {
     this.happened += 1;
     const messages = this.#free.get(instanceId) ?? [];
     this.#free.delete(instanceId);
-    const rows = messages.map((message) => this.#keep(instanceId, message, "taken", 1));
+    const rows = messages.map((message) => this.#keep(instanceId, message, "taken"));
     const mayGoAhead = messages.every((message) => message.mayGoAhead);
     return { messages: messages.map(({ item }) => item), rows, mayGoAhead };
   }
@@ -167,8 +175,7 @@ export class NewMessages {
 
   writeAll(): void {
     for (const messages of [this.#free, this.#heldBack]) {
-      for (const [instanceId, those] of messages)
-        for (const message of those) this.#keep(instanceId, message, "ready", 0);
+      for (const [instanceId, those] of messages) for (const message of those) this.#keep(instanceId, message, "ready");
       messages.clear();
     }
     this.writeTaken();
@@ -177,8 +184,11 @@ export class NewMessages {
   /** And what was taken under them. */
   writeTaken(): void {
     this.happened += this.#rows.size + this.#locks.size;
-    if (this.#rows.size > 0) this.#db.runMany(insertMessages, [...this.#rows.values()], this.#hasReady);
-    this.#rows.clear();
+    if (this.#rows.size > 0) {
+      const rows = Array.from(this.#rows.values(), (row) => this.#columns(row));
+      this.#rows.clear();
+      this.#db.runMany(insertMessages, rows, this.#hasReady);
+    }
     this.#hasReady = false;
     if (this.#locks.size > 0) this.#db.runMany(insertLocks, [...this.#locks.values()]);
     this.#locks.clear();
@@ -189,12 +199,18 @@ export class NewMessages {
   }
 
   /** Answers the id of its row. */
-  #keep(instanceId: string, message: NewMessage, state: "ready" | "taken", attempts: number): number {
-    const { isStart, parentId, text } = message;
+  #keep(instanceId: string, message: NewMessage, state: MessageRow["state"]): number {
     const id = this.nextId();
     this.#hasReady ||= state === "ready";
-    this.#rows.set(id, [id, instanceId, state, this.#now, this.#now, isStart ? 1 : 0, parentId, attempts, text]);
+    this.#rows.set(id, { id, instanceId, message, state });
     return id;
+  }
+
+  #columns({ id, instanceId, message, state }: MessageRow): Row {
+    const { item, isStart, parentId } = message;
+    const attempts = state === "taken" ? 1 : 0;
+    const now = this.#now;
+    return [id, instanceId, state, now, now, isStart ? 1 : 0, parentId, attempts, encodeWorkItem(item)];
   }
 }
 

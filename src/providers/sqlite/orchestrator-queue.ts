@@ -130,15 +130,14 @@ export function enqueueMessage(tx: Transaction, item: OrchestratorItem, sending:
   const dueAt = item.type === "TimerFired" ? item.fireAtMs : tx.now;
   const visibleAt = Math.max(dueAt, tx.timeIn(delayMs));
   const isVisible = visibleAt <= tx.now;
-  const text = encodeWorkItem(item);
   if (isVisible && item.type !== "TimerFired") {
-    tx.newMessages.add(instanceId, { item, isStart, parentId, text, mayGoAhead });
+    tx.newMessages.add(instanceId, { item, isStart, parentId, mayGoAhead });
   } else {
     const timer = item.type === "TimerFired" ? ([item.executionId, item.id] as const) : ([null, null] as const);
     const state = isVisible ? "ready" : "waiting";
     tx.newMessages.writeOf(instanceId);
     const place = [tx.newMessages.nextId(), instanceId, state, dueAt, visibleAt] as const;
-    tx.db.run(insertMessage, ...place, isStart ? 1 : 0, parentId, ...timer, text);
+    tx.db.run(insertMessage, ...place, isStart ? 1 : 0, parentId, ...timer, encodeWorkItem(item));
   }
   if (isVisible) tx.effects.readyMessages += 1;
   else tx.effects.messageAt(visibleAt);

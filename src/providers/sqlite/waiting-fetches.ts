@@ -75,7 +75,7 @@ export class WaitingFetches {
       signal: new WorkSignal(deps.clock),
       nextDue: new NextDue(),
       nextAt: nextMessageAt,
-      groupOf: ({ capability }) => JSON.stringify(capability?.supportedVersions[0] ?? null),
+      groupOf: replaysVersions,
       joins: () => true,
     };
     this.#activities = {
@@ -150,6 +150,13 @@ export class WaitingFetches {
     lookout?.enter();
     return queue.signal.longPoll(search);
   }
+}
+
+function replaysVersions({ capability }: FetchOrchestrationOptions): string {
+  const range = capability?.supportedVersions[0];
+  if (range === undefined) return "any";
+  const { min, max } = range;
+  return `${min.major}.${min.minor}.${min.patch}-${max.major}.${max.minor}.${max.patch}`;
 }
 
 /** A fetch that may wait. */
