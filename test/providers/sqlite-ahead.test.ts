@@ -238,6 +238,23 @@ describe("nobody goes ahead", () => {
     ).toBe(false);
   });
 
+  test("while activities stand in line: they do not wait for turns", async () => {
+    const store = await open();
+    const { clock, provider } = store;
+    const warm: Warm = new Map();
+    const held = await running(clock, provider, "a", warm);
+    await provider.enqueueForWorker(act("x", 9));
+    let next: Promise<LockedWorkItem | null> = Promise.resolve(null);
+
+    expect(
+      await goesAhead(store, warm, () => {
+        next = fetchWork(provider);
+        return provider.ackWorkItem(held.lockToken, done("a", 2));
+      }),
+    ).toBe(false);
+    expect((await next)?.item.id).toBe(9);
+  });
+
   test("while another process is at work, and for a second after it", async () => {
     const store = await open();
     const { clock, provider, file } = store;

@@ -12,7 +12,8 @@
 //   G7. Where a commit hands out activities and turns, activities go first: they wait for the world, turns take the CPU.
 //   G8. Turns may go ahead of the commit: a turn has no effect but its ack. So whoever waits for one may have it from the open
 //       transaction, which then waits as long as each round of the event loop brings acks, and is committed with them: one
-//       commit instead of two, and what was made and used up in it is never written. An activity never goes ahead.
+//       commit instead of two, and what was made and used up in it is never written. An activity never goes ahead; and one
+//       that has stood in line, for want of workers, does not wait for those who do: then the transaction is committed at once.
 //   G9. If such a transaction fails, those who were in it first are run again as if nobody had gone ahead, and then each ack:
 //       its lock is not there any more, and it is told so.
 //   G10. Nobody goes ahead where other processes have been at work lately: they would wait for the write lock while turns are
@@ -218,6 +219,7 @@ export class GroupCommit {
           if (serve !== null) served.push(serving(tx, serve));
           runAll(tx, calls, true, outcomes);
           if (serve !== null) served.push(serving(tx, serve)); // Those who looked may have seen what fell due.
+          if (tx.handsOutStored) tx.ahead.clear(); // G8
           if (tx.ahead.size === 0) tx.writeNewRows();
           return { tx, outcomes };
         },

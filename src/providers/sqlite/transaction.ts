@@ -25,6 +25,8 @@ export class Transaction {
   isHeldReleased = false;
   /** Of what has become ready, as much as those who wait were looked for. */
   readonly served = { messages: 0, activities: 0 };
+  /** Whether an activity was taken that had stood in line before. */
+  handsOutStored = false;
   /** Turns, by their lock tokens, that whoever waits for them may have before the commit. */
   readonly ahead = new Set<string>();
 

@@ -286,6 +286,7 @@ function take(tx: Transaction, { id, session_id }: Candidate, options: FetchWork
     tx.effects.warnings.push(`Activity row ${id} cannot be decoded and is set aside: ${messageOf(item)}`);
     return null;
   }
+  tx.handsOutStored = true;
   if (session_id === null) tx.own.lockedActivity(id, { secret, lockedUntil, attempts: row.attempt_count });
   else if (options.session !== undefined) claimSession(tx, session_id, options.session);
   return {
