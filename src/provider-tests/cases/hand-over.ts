@@ -3,9 +3,12 @@
 // A store may hand such work over as it is written, without a look into its queues. Nobody must be able to tell: what is
 // handed over is what a later fetch would have brought, in its turn, locked and counted like anything else.
 
-import type { LockedOrchestrationItem, LockedWorkItem } from "../../provider/provider.js";
+import type { Event } from "../../history/event.js";
+import type { ActivityExecute } from "../../history/work-item.js";
+import type { LockedOrchestrationItem, LockedWorkItem, Provider } from "../../provider/provider.js";
 import {
   act,
+  completed,
   done,
   NAMED,
   queued,
@@ -345,6 +348,57 @@ export const handOver: Category = {
       },
     },
     {
+      id: "turn_that_is_acked_at_once",
+      promise: "A turn may be acked the moment it is there, also before whoever sent its message has heard of that",
+      async run(t) {
+        onlyLongPolls(t);
+        const { provider } = await t.open();
+        const warm = new Map<string, string>();
+        /** Waits for the next turn, and acks it as soon as it is there. */
+        const ackNext = async (events: readonly Event[], workerItems: readonly ActivityExecute[]): Promise<void> => {
+          const { item, lockToken } = (await pollTurn(t, provider, { warm }))!;
+          const metadata = item.warmAsOf === null ? NAMED : {};
+          const acked = provider.ackOrchestrationItem(lockToken, turn({ events, workerItems, metadata }));
+          warm.set("a", lockToken);
+          await acked;
+        };
+        const steps = [
+          [started("a"), scheduled("a", 2)],
+          [completed("a", 3), scheduled("a", 4)],
+          [completed("a", 5), scheduled("a", 6)],
+        ] as const;
+        let work: LockedWorkItem | null = null;
+        for (const [place, events] of steps.entries()) {
+          const activity = act("a", 2 * place + 2);
+          const acked = ackNext(events, [activity]);
+          await waits(t, acked, "the fetch of a turn");
+          const forWork = pollWork(t, provider);
+          await waits(t, forWork, "the fetch of an activity");
+          if (work === null) await provider.enqueueForOrchestrator(start("a"), { ifAbsent: true });
+          else await provider.ackWorkItem(work.lockToken, done("a", work.item.id));
+          await t.soon(acked, "the ack of a turn that was there");
+          work = await brought(t, forWork);
+          t.matches(work, { item: activity, attemptCount: 1 }, "the activity that it asked for");
+        }
+
+        t.equal(await provider.read("a"), steps.flat(), "the history");
+        t.isNull(await fetchTurn(provider), "a turn that nobody asked for");
+        t.isNull(await fetchWork(provider), "an activity that nobody asked for");
+        const depths = await provider.admin?.getQueueDepths();
+        if (depths !== undefined) t.equal(depths.orchestratorQueue, 0, "messages that nobody has used up");
+      },
+    },
+    {
+      id: "turn_that_is_refused_at_once",
+      promise: "What a turn answers is there for good, also where the turn is refused the moment it comes",
+      async run(t) {
+        onlyLongPolls(t);
+        const { provider } = await t.open();
+        for (const instances of [["a"], ["b", "c"]]) await refuseFirst(t, provider, instances);
+        t.isNull(await fetchTurn(provider), "a turn that nobody asked for");
+      },
+    },
+    {
       id: "delay_that_began_while_nobody_waited",
       promise: "A wait ends when a delay is over that began after a first wait had ended, and before this one",
       async run(t) {
@@ -391,6 +445,42 @@ export const handOver: Category = {
     },
   ],
 };
+
+/** Outcomes that come together. Their turns are acked the moment they are there, that of the first with an event that is there. */
+async function refuseFirst(t: CaseContext, provider: Provider, instances: readonly string[]): Promise<void> {
+  const warm = new Map<string, string>();
+  const works: LockedWorkItem[] = [];
+  for (const instance of instances) {
+    await provider.enqueueForOrchestrator(start(instance));
+    const { lockToken } = await takeTurn(provider);
+    warm.set(instance, lockToken);
+    const events = [started(instance), scheduled(instance, 2)];
+    const workerItems = [act(instance, 2)];
+    await provider.ackOrchestrationItem(lockToken, turn({ events, workerItems, metadata: NAMED }));
+    works.push(await takeWork(provider));
+  }
+  const tries = instances.map(async () => {
+    const { item, lockToken } = t.found(await pollTurn(t, provider, { warm }), "a turn");
+    const events = [completed(item.instance, item.instance === instances[0] ? 2 : 3)];
+    const [acked] = await Promise.allSettled([provider.ackOrchestrationItem(lockToken, turn({ events }))]);
+    if (acked.status === "rejected") await provider.abandonOrchestrationItem(lockToken);
+    return { instance: item.instance, isAcked: acked.status === "fulfilled" };
+  });
+  for (const each of tries) await waits(t, each, "the fetch of a turn");
+  await Promise.all(works.map(({ lockToken, item }) => provider.ackWorkItem(lockToken, done(item.instance, 2))));
+  const ended = await t.soon(Promise.all(tries), "the end of the turns");
+  t.equal(ended.find(({ instance }) => instance === instances[0])?.isAcked, false, "whether the wrong one was acked");
+
+  for (const _ of ended.filter(({ isAcked }) => !isAcked)) {
+    const { item, lockToken } = await takeTurn(provider);
+    t.equal(item.messages, [done(item.instance, 2)], `what a turn of '${item.instance}' answers that was refused`);
+    await provider.ackOrchestrationItem(lockToken, turn({ events: [completed(item.instance, 3)] }));
+  }
+  for (const instance of instances) {
+    const events = [started(instance), scheduled(instance, 2), completed(instance, 3)];
+    t.equal(await provider.read(instance), events, `the history of '${instance}'`);
+  }
+}
 
 async function brought<T extends LockedOrchestrationItem | LockedWorkItem>(
   t: CaseContext,

@@ -294,4 +294,30 @@ export const HAND_OVER: readonly Mutant[] = [
       },
     ],
   },
+  {
+    name: "the message of a turn that went ahead of its commit stays behind",
+    category: "hand_over",
+    caughtBy: "turn_that_is_acked_at_once",
+    store: "sqlite",
+    patches: [
+      {
+        file: "new-rows.ts",
+        find: "for (const row of rows) this.#rows.delete(row);",
+        replace: "",
+      },
+    ],
+  },
+  {
+    name: "a turn that went ahead and is refused takes along what it answers",
+    category: "hand_over",
+    caughtBy: "turn_that_is_refused_at_once",
+    store: "sqlite",
+    patches: [
+      {
+        file: "group-commit.ts",
+        find: "if (error instanceof AheadInVain) return this.#commit(calls, false);",
+        replace: "",
+      },
+    ],
+  },
 ];

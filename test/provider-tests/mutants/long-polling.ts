@@ -85,8 +85,8 @@ export const LONG_POLLING: readonly Mutant[] = [
     patches: [
       {
         file: "new-rows.ts",
-        find: `this.#keep(instanceId, message, "taken", 1)`,
-        replace: `this.#keep(instanceId, message, "taken", 0)`,
+        find: `state === "taken" ? 1 : 0`,
+        replace: "0",
       },
     ],
   },
