@@ -3,6 +3,7 @@
 
 import { isDeepStrictEqual } from "node:util";
 import { describe, expect, onTestFinished, test } from "vitest";
+import type { Clock } from "../../src/clock.js";
 import type { LockedOrchestrationItem, LockedWorkItem, Provider } from "../../src/provider/provider.js";
 import {
   act,
@@ -64,6 +65,21 @@ async function running(clock: VirtualClock, provider: Provider, name: string, wa
   await provider.enqueueForOrchestrator(start(name), ABSENT);
   await taken;
   return takeWork(provider);
+}
+
+/** A store whose time is what the test says: also in the middle of a turn. */
+async function openAt() {
+  const { file } = await openStore();
+  const time = { now: 1_000_000 };
+  const clock: Clock = { now: () => time.now, setTimer: () => ({ clear: () => {} }) };
+  const provider = await SqliteProvider.open(`${file}-at`, { durability: "process-crash", clock });
+  onTestFinished(() => provider.close());
+  return { provider, time };
+}
+
+/** Those who have come to wait do. */
+async function waiting(): Promise<void> {
+  for (let rounds = 0; rounds < 5; rounds += 1) await new Promise((resolve) => setImmediate(resolve));
 }
 
 describe("a turn that goes ahead", () => {
@@ -128,19 +144,23 @@ describe("a turn that goes ahead", () => {
     expect((await commits()) - before).toBe(1);
   });
 
-  test("is one of many: as many as wait, in one commit", async () => {
+  test("is one of many, twice as many each time: as many as wait, in one commit", async () => {
     const { clock, provider, commits } = await open();
-    const names = Array.from({ length: 150 }, (_, place) => `i${place}`);
-    const turns = names.map(() =>
-      fetchTurn(provider, { ...WAITS, warm: new Map() }).then((locked) =>
-        provider.ackOrchestrationItem(locked!.lockToken, FIRST(locked!.item.instance)),
-      ),
-    );
-    await clock.advance(0);
-    const before = await commits();
-    await Promise.all([...names.map((name) => provider.enqueueForOrchestrator(start(name), ABSENT)), ...turns]);
+    const made: number[] = [];
+    for (let round = 0; round < 9; round += 1) {
+      const names = Array.from({ length: 150 }, (_, place) => `${round}-${place}`);
+      const turns = names.map(() =>
+        fetchTurn(provider, { ...WAITS, warm: new Map() }).then((locked) =>
+          provider.ackOrchestrationItem(locked!.lockToken, FIRST(locked!.item.instance)),
+        ),
+      );
+      await clock.advance(0);
+      const before = await commits();
+      await Promise.all([...names.map((name) => provider.enqueueForOrchestrator(start(name), ABSENT)), ...turns]);
+      made.push((await commits()) - before);
+    }
 
-    expect((await commits()) - before).toBe(1);
+    expect(made).toEqual([2, 2, 2, 2, 2, 2, 2, 2, 1]);
   });
 
   test("and takes its time is acked later, under a lock that is there", async () => {
@@ -257,19 +277,52 @@ describe("nobody goes ahead", () => {
 
   test("while another process is at work, and for a second after it", async () => {
     const store = await open();
-    const { clock, provider, file } = store;
-    const other = await SqliteProvider.open(file, { durability: "process-crash", clock });
-    onTestFinished(() => other.close());
+    const { clock, provider, connection } = store;
     const begin = (name: string) => () => provider.enqueueForOrchestrator(start(name), ABSENT);
     await provider.enqueueForWorker(act("x", 1));
-    await other.enqueueForWorker(act("x", 2));
-    await provider.enqueueForWorker(act("x", 3));
+    connection.exec("UPDATE duroxide_worker_queue SET activity_id = 2");
 
     expect(await goesAhead(store, new Map(), begin("a"))).toBe(false);
     await clock.advance(999);
     expect(await goesAhead(store, new Map(), begin("b"))).toBe(false);
     await clock.advance(1);
     expect(await goesAhead(store, new Map(), begin("c"))).toBe(true);
+  });
+
+  test("while this process has another connection to the file, which would wait for itself", async () => {
+    const store = await open();
+    const { clock, provider, file } = store;
+    const begin = (name: string) => () => provider.enqueueForOrchestrator(start(name), ABSENT);
+    const other = await SqliteProvider.open(file, { durability: "process-crash", clock });
+    expect(await goesAhead(store, new Map(), begin("a"))).toBe(false);
+    await other.close();
+    expect(await goesAhead(store, new Map(), begin("b"))).toBe(true);
+  });
+
+  test("for a second after a turn that took long: others could not write meanwhile", async () => {
+    const { provider, time } = await openAt();
+    const went: boolean[] = [];
+    const takes = async (name: string, ms: number) => {
+      let isStarted = false;
+      const taken = fetchTurn(provider, WAITS).then((locked) => {
+        went.push(!isStarted);
+        time.now += ms;
+        return provider.ackOrchestrationItem(locked!.lockToken, FIRST(name));
+      });
+      await waiting();
+      await provider.enqueueForOrchestrator(start(name), ABSENT);
+      isStarted = true;
+      await taken;
+    };
+    await takes("a", 21);
+    await takes("b", 0);
+    time.now += 999;
+    await takes("c", 0);
+    time.now += 1;
+    await takes("d", 20);
+    await takes("e", 0);
+
+    expect(went).toEqual([true, false, false, true, true]);
   });
 });
 
@@ -284,6 +337,88 @@ describe("a transaction from which turns have gone ahead", () => {
     await Promise.all([provider.enqueueForOrchestrator(start("a"), ABSENT), taken]);
 
     expect(await seen).toMatchObject([{ status: "Running" }, [started("a"), scheduled("a", 2)]]);
+  });
+
+  test("goes on at the time that it is by then: what it takes is locked from then on", async () => {
+    const { provider, time } = await openAt();
+    const work = fetchWork(provider, { ...WAITS, lockTimeoutMs: 1_000 });
+    const taken = fetchTurn(provider, WAITS).then((locked) => {
+      time.now += 700;
+      return provider.ackOrchestrationItem(locked!.lockToken, FIRST("a"));
+    });
+    await waiting();
+    await Promise.all([provider.enqueueForOrchestrator(start("a"), ABSENT), taken]);
+    const { lockToken } = (await work)!;
+    time.now += 999;
+    await provider.renewWorkItemLock(lockToken, 1_000);
+  });
+
+  test("is acked by a turn that took longer than its lock: nobody can have taken it", async () => {
+    const { provider, time } = await openAt();
+    const taken = fetchTurn(provider, { ...WAITS, lockTimeoutMs: 1_000 }).then((locked) => {
+      time.now += 2_000;
+      return provider.ackOrchestrationItem(locked!.lockToken, FIRST("a"));
+    });
+    await waiting();
+    await Promise.all([provider.enqueueForOrchestrator(start("a"), ABSENT), taken]);
+    expect(await provider.read("a")).toHaveLength(2);
+  });
+
+  test("wakes workers for what its turns ask for, also where it has woken all of them before", async () => {
+    const { clock, provider } = await open();
+    await provider.enqueueForWorker(act("x", 1, { tag: "gpu" }));
+    const gpu = await takeWork(provider, { tagFilter: { kind: "any" } });
+    const { taken } = await onTurn(clock, provider, new Map(), ({ lockToken }) =>
+      provider.ackOrchestrationItem(lockToken, FIRST("a")),
+    );
+    const work = fetchWork(provider, WAITS);
+    await clock.advance(0);
+    await Promise.all([
+      provider.enqueueForOrchestrator(start("a"), ABSENT),
+      provider.abandonWorkItem(gpu.lockToken),
+      taken,
+    ]);
+
+    expect((await work)?.item).toEqual(act("a", 2));
+  });
+
+  test("hands out nothing that its turns take back", async () => {
+    const { clock, provider } = await open();
+    const warm: Warm = new Map();
+    await provider.enqueueForOrchestrator(start("a"), ABSENT);
+    const first = await takeTurn(provider);
+    warm.set("a", first.lockToken);
+    const work = fetchWork(provider, { pollTimeoutMs: 1_000 });
+    const { taken } = await onTurn(clock, provider, warm, ({ lockToken }) =>
+      provider.ackOrchestrationItem(
+        lockToken,
+        turn({ events: [completed("a", 3)], cancelledActivities: [{ instance: "a", executionId: 1, id: 2 }] }),
+      ),
+    );
+    await Promise.all([
+      provider.ackOrchestrationItem(first.lockToken, FIRST("a")),
+      provider.enqueueForOrchestrator(raised("a")),
+      taken,
+    ]);
+    await clock.advance(1_000);
+
+    expect(await work).toBeNull();
+  });
+
+  test("and fails is made again before anybody who came later", async () => {
+    const { clock, provider } = await open();
+    const warm: Warm = new Map();
+    const held = await running(clock, provider, "a", warm);
+    let later: Promise<unknown> = Promise.resolve();
+    const { taken } = await onTurn(clock, provider, warm, ({ lockToken }) => {
+      const ack = provider.ackOrchestrationItem(lockToken, turn({ events: [completed("a", 2)] })); // It is there already.
+      later = Promise.all(Array.from({ length: 201 }, () => provider.enqueueForOrchestrator(raised("a"))));
+      return ack.catch((error: unknown) => error);
+    });
+    await Promise.all([provider.ackWorkItem(held.lockToken, done("a", 2)), taken]);
+    await later;
+
+    expect((await takeTurn(provider)).item.messages[0]).toEqual(done("a", 2));
   });
 
   test("misses nobody who comes meanwhile", async () => {

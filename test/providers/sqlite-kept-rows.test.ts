@@ -102,3 +102,11 @@ test("a turn that names itself, and its neighbour, are both committed", async ()
   ]);
   expect([await provider.read("x"), await provider.read("y")].map((events) => events.length)).toEqual([2, 2]);
 });
+
+test("of many events the one that is there already is named", async () => {
+  const { provider } = await openStore();
+  const [x] = await locked(provider);
+  const events = [...Array.from({ length: 39 }, (_, place) => scheduled("x", place + 2)), started("x")];
+
+  await expect(provider.ackOrchestrationItem(x, turn({ events }))).rejects.toThrow(/Event id 1 /);
+});

@@ -89,8 +89,10 @@ export function tablesIn(sql: string): Tables {
 
 /** A write transaction that was left open. D9 */
 export interface OpenTransaction {
-  /** Goes on with `work`, and commits. What it throws has taken it back. */
-  finish(work: () => void): void;
+  /** Goes on with `work`, and commits. What it throws has taken it back: then it must be replaced. */
+  finish<T>(work: () => T): T;
+  /** By another transaction, before all who wait for it to end. */
+  replace<T>(work: (db: Database) => T): Promise<T>;
 }
 
 /** Somebody who reads. */
@@ -118,6 +120,9 @@ export class NoTransaction extends Error {
   }
 }
 
+/** How many connections this process has to each file. */
+const CONNECTIONS = new Map<string, number>();
+
 export class Database {
   readonly #connection: SqliteConnection;
   readonly #file: string;
@@ -139,6 +144,7 @@ export class Database {
   #othersAt = Number.NEGATIVE_INFINITY;
   /** Those who have asked, and have not been let in. D2 */
   #readers: Reader[] = [];
+  #lastFrom = 0;
   #changes = 0;
   #isClosed = false;
 
@@ -147,6 +153,7 @@ export class Database {
     this.#file = file;
     this.#clock = clock;
     this.#busyTimeoutMs = busyTimeoutMs;
+    CONNECTIONS.set(file, (CONNECTIONS.get(file) ?? 0) + 1);
   }
 
   /** @throws ProviderError "invalid" when the file cannot be opened, is no database, or cannot be kept safely */
@@ -189,6 +196,7 @@ export class Database {
   runMany(statement: ManyRows, rows: readonly (readonly SqlValue[])[], stirs = true): number {
     let changes = 0;
     for (let from = 0; from < rows.length; ) {
+      this.#lastFrom = from;
       const size = Math.min(MOST_ROWS, 2 ** (31 - Math.clz32(rows.length - from)));
       const values: SqlValue[] = [];
       for (let place = from; place < from + size; place += 1) values.push(...rows[place]!);
@@ -198,6 +206,11 @@ export class Database {
       from += size;
     }
     return changes;
+  }
+
+  /** Where the last statement of the last `runMany` began. What comes before has been written. */
+  get lastFrom(): number {
+    return this.#lastFrom;
   }
 
   /** Changes when what was remembered of earlier write transactions may no longer be true. D7 */
@@ -305,6 +318,11 @@ export class Database {
     });
   }
 
+  /** Whether this process has no other connection to the file. */
+  get isOnlyOne(): boolean {
+    return !this.isShared || CONNECTIONS.get(this.#file) === 1;
+  }
+
   /** When another connection was last seen to have committed. */
   get othersAt(): number {
     return this.#othersAt;
@@ -365,6 +383,9 @@ export class Database {
     this.beginClosing();
     void this.#readAll(); // D5
     this.#isClosed = true;
+    const others = (CONNECTIONS.get(this.#file) ?? 0) - 1;
+    if (others > 0) CONNECTIONS.set(this.#file, others);
+    else CONNECTIONS.delete(this.#file);
     this.#statements.clear();
     this.#connection.close();
   }
@@ -444,13 +465,12 @@ export class Database {
     };
     return {
       finish: (work) => {
-        try {
-          this.#orUndo(work);
-          this.#commit();
-        } finally {
-          end();
-        }
+        const result = this.#orUndo(work);
+        this.#commit();
+        end();
+        return result;
       },
+      replace: (work) => this.#whenWritable(() => this.#transact(work)).finally(end),
     };
   }
 
@@ -488,13 +508,14 @@ export class Database {
   }
 
   async #whenFree<T>(attempt: () => T): Promise<T> {
+    while (this.#open !== null) await this.#open; // D9
+    return this.#whenWritable(attempt);
+  }
+
+  async #whenWritable<T>(attempt: () => T): Promise<T> {
     const deadline = this.#clock.now() + this.#busyTimeoutMs;
     for (let tries = 0; ; tries += 1) {
       if (this.#isClosed) throw new NoTransaction("closed");
-      if (this.#open !== null) {
-        await this.#open; // D9
-        continue;
-      }
       try {
         if (this.#pause === null) return attempt();
       } catch (error) {

@@ -4,8 +4,8 @@
 //   F2. What ran ahead of its start is neither locked nor counted, and stands in nobody's way.
 //   F3. A message that cannot be decoded is in the batch, though not handed out, and goes with its ack.
 //   F4. What was made in this transaction is handed over only where nothing older can be fetched.
-//   F5. Of that, whoever waits may have before the commit what everything is known of: that there is no lock, and none that
-//       has lapsed; and no history to go through. A turn that takes long, or ends the process, is then none of the first.
+//   F5. Before the commit whoever waits may have of that what everything is known of: that there is no lock, nor one that has
+//       lapsed, and no history to go through. In its turn: not where something that comes before it has to wait.
 
 import { CodecError, messageOf } from "../../errors.js";
 import { decodeWorkItem } from "../../history/codec.js";
@@ -179,6 +179,16 @@ function fetchNew(
   options: FetchOrchestrationOptions,
   range: SemVerRange,
 ): LockedOrchestrationItem | null {
+  for (let row = nextNew(tx); row !== null; row = nextNew(tx)) {
+    if (!isReplayable(row, range)) return null;
+    const locked = describe(tx, row, options, takeNew(tx, row.instance_id, lockInstance(tx, row, options)));
+    if (locked !== null) return locked;
+  }
+  return null;
+}
+
+/** Null: there is none, something older can be fetched, or the tables have to tell. */
+function nextNew(tx: Transaction): Lockable | null {
   for (let instanceId = tx.newMessages.first(); instanceId !== undefined; instanceId = tx.newMessages.first()) {
     if (isAnyReady(tx)) return null;
     const row = tx.newMessages.isLocked(instanceId) ? null : lockable(tx, instanceId);
@@ -187,18 +197,36 @@ function fetchNew(
       continue;
     }
     const isUnknown = row.orchestration_name === null && !tx.newMessages.hasStart(instanceId);
-    if (isUnknown || !isReplayable(row, range)) return null; // What was parked for an unknown one is in its batch, too.
-    const lock = lockInstance(tx, row, options);
-    const { messages, rows, mayGoAhead } = tx.newMessages.take(instanceId);
-    tx.own.lockedTurn(instanceId, { ...lock, rows });
-    const batch = { lock, attemptCount: 1, rows: rows.length, messages };
-    const locked = describe(tx, row, options, batch);
-    if (locked === null) continue;
-    const hasNoPast = row.has_begun === 0 || locked.item.warmAsOf !== null;
-    if (tx.goesAhead && mayGoAhead && row.isKnown && hasNoPast) tx.ahead.add(locked.lockToken); // F5
-    return locked;
+    return isUnknown ? null : row; // What was parked for an unknown one is in its batch, too.
   }
   return null;
+}
+
+/** Whether whoever waits may have the next turn before the commit, as far as that is not for him to say. F5 */
+export function isNextAhead(tx: Transaction): boolean {
+  return nextAhead(tx) !== null;
+}
+
+/** As `fetchOrchestration`, of what may go ahead. F5 */
+export function fetchAhead(tx: Transaction, options: FetchOrchestrationOptions): LockedOrchestrationItem | null {
+  const range = options.capability === undefined ? ALL_VERSIONS : options.capability.supportedVersions[0];
+  const row = nextAhead(tx);
+  if (row === null || range === undefined || !isReplayable(row, range)) return null;
+  const isWarm = isSecretOf(row.last_commit, options.warm?.get(fromColumn(row.instance_id)));
+  if (row.has_begun !== 0 && !isWarm) return null;
+  return describe(tx, row, options, takeNew(tx, row.instance_id, lockInstance(tx, row, options)));
+}
+
+function nextAhead(tx: Transaction): CandidateRow | null {
+  readyWhatFellDue(tx); // F1
+  const row = nextNew(tx);
+  return row?.isKnown === true && tx.newMessages.mayGoAhead(row.instance_id) ? row : null;
+}
+
+function takeNew(tx: Transaction, instanceId: string, lock: Batch["lock"]): Batch {
+  const { messages, rows } = tx.newMessages.take(instanceId);
+  tx.own.lockedTurn(instanceId, { ...lock, rows });
+  return { lock, attemptCount: 1, rows: rows.length, messages };
 }
 
 /** As the tables would tell of an instance that is not in them. */
@@ -340,7 +368,7 @@ function lockInstance(tx: Transaction, row: CandidateRow, { lockTimeoutMs }: Fet
   const lock = newTurnLock(tx, row.instance_id, row.status === "Running" ? row.current_execution_id : 0);
   const lockedUntil = tx.timeIn(lockTimeoutMs);
   if (lockedUntil <= tx.now) tx.isDueReady = false;
-  tx.newMessages.lock(row.instance_id, lock.secret, lockedUntil);
+  tx.newMessages.lock(row.instance_id, lock.secret, lockedUntil, lock.lockedAt);
   tx.effects.messageAt(lockedUntil);
   return { ...lock, lockedUntil };
 }

@@ -58,6 +58,8 @@ export interface NewMessage {
   readonly isStart: boolean;
   /** Of a start: whose child it is to be, as a column. */
   readonly parentId: string | null;
+  /** When it was sent. */
+  readonly at: number;
   /** Whether a turn that goes by it may be handed out before it is committed. */
   readonly mayGoAhead: boolean;
 }
@@ -74,14 +76,11 @@ interface MessageRow {
 interface TakenMessages {
   readonly messages: readonly OrchestratorItem[];
   readonly rows: readonly number[];
-  /** Whether all of them may. */
-  readonly mayGoAhead: boolean;
 }
 
 /** Messages that can be fetched at once, but for timers: those may be cancelled. And the locks of those that are taken. */
 export class NewMessages {
   readonly #db: Database;
-  readonly #now: number;
   readonly #free = new Map<string, NewMessage[]>();
   readonly #heldBack = new Map<string, NewMessage[]>();
   readonly #locks = new Map<string, Row>();
@@ -94,9 +93,8 @@ export class NewMessages {
   /** How much has happened to them: made, taken, written or tried to be. */
   happened = 0;
 
-  constructor(db: Database, now: number) {
+  constructor(db: Database) {
     this.#db = db;
-    this.#now = now;
   }
 
   /** For the row of a message, whoever writes it: they come in the order of their ids. */
@@ -123,14 +121,19 @@ export class NewMessages {
     return undefined;
   }
 
+  /** Whether all of the instance may. */
+  mayGoAhead(instanceId: string): boolean {
+    return this.#free.get(instanceId)?.every((message) => message.mayGoAhead) ?? false;
+  }
+
   /** Whether it was locked in this transaction, and the lock is not written yet. */
   isLocked(instanceId: string): boolean {
     return this.#locks.has(instanceId);
   }
 
-  lock(instanceId: string, secret: string, lockedUntil: number): void {
+  lock(instanceId: string, secret: string, lockedUntil: number, lockedAt: number): void {
     this.happened += 1;
-    this.#locks.set(instanceId, [instanceId, secret, lockedUntil, this.#now]);
+    this.#locks.set(instanceId, [instanceId, secret, lockedUntil, lockedAt]);
   }
 
   /** Those of the instance as one batch, fetched for the first time. */
@@ -139,8 +142,7 @@ export class NewMessages {
     const messages = this.#free.get(instanceId) ?? [];
     this.#free.delete(instanceId);
     const rows = messages.map((message) => this.#keep(instanceId, message, "taken"));
-    const mayGoAhead = messages.every((message) => message.mayGoAhead);
-    return { messages: messages.map(({ item }) => item), rows, mayGoAhead };
+    return { messages: messages.map(({ item }) => item), rows };
   }
 
   /** Its lock, and those that were taken under it, are done with. False: they are in the tables. N4 */
@@ -207,10 +209,9 @@ export class NewMessages {
   }
 
   #columns({ id, instanceId, message, state }: MessageRow): Row {
-    const { item, isStart, parentId } = message;
+    const { item, isStart, parentId, at } = message;
     const attempts = state === "taken" ? 1 : 0;
-    const now = this.#now;
-    return [id, instanceId, state, now, now, isStart ? 1 : 0, parentId, attempts, encodeWorkItem(item)];
+    return [id, instanceId, state, at, at, isStart ? 1 : 0, parentId, attempts, encodeWorkItem(item)];
   }
 }
 
@@ -219,6 +220,8 @@ export interface NewActivity {
   readonly instanceId: string;
   readonly item: ActivityExecute;
   readonly text: string;
+  /** When it was scheduled. */
+  readonly at: number;
   /** Whether its execution is known to run. False: somebody must look. */
   readonly isRunning: boolean;
 }
@@ -226,7 +229,6 @@ export interface NewActivity {
 /** Activities that can be fetched at once and belong to no session. */
 export class NewActivities {
   readonly #db: Database;
-  readonly #now: number;
   #waiting: NewActivity[] = [];
   #rows: Row[] = [];
   /** Null: nobody knows. */
@@ -234,9 +236,8 @@ export class NewActivities {
   /** How much has happened to them: made, taken, written or tried to be. */
   happened = 0;
 
-  constructor(db: Database, now: number) {
+  constructor(db: Database) {
     this.#db = db;
-    this.#now = now;
   }
 
   add(activity: NewActivity): void {
@@ -267,11 +268,16 @@ export class NewActivities {
     this.#lastId = null;
   }
 
-  #keep({ instanceId, item, text }: NewActivity, heldUntil: number | null, secret: string | null, attempts: number) {
+  #keep(
+    { instanceId, item, text, at }: NewActivity,
+    heldUntil: number | null,
+    secret: string | null,
+    attempts: number,
+  ) {
     this.#lastId ??= this.#db.get<{ readonly id: number }>(selectLastActivity)!.id;
     this.#lastId += 1;
     const place = [this.#lastId, instanceId, item.executionId, item.id, toNullableColumn(item.tag)] as const;
-    this.#rows.push([...place, heldUntil, secret, attempts, this.#now, text]);
+    this.#rows.push([...place, heldUntil, secret, attempts, at, text]);
     return this.#lastId;
   }
 }
@@ -304,7 +310,8 @@ export class NewEvents {
     try {
       this.#db.runMany(insertEvents, rows);
     } catch (error) {
-      if (isConstraintViolation(error)) this.#blame(rows, refusals);
+      const from = this.#db.lastFrom;
+      if (isConstraintViolation(error)) this.#blame(rows.slice(from), refusals.slice(from));
       throw error;
     }
   }

@@ -131,7 +131,7 @@ export function enqueueMessage(tx: Transaction, item: OrchestratorItem, sending:
   const visibleAt = Math.max(dueAt, tx.timeIn(delayMs));
   const isVisible = visibleAt <= tx.now;
   if (isVisible && item.type !== "TimerFired") {
-    tx.newMessages.add(instanceId, { item, isStart, parentId, mayGoAhead });
+    tx.newMessages.add(instanceId, { item, isStart, parentId, at: tx.now, mayGoAhead });
   } else {
     const timer = item.type === "TimerFired" ? ([item.executionId, item.id] as const) : ([null, null] as const);
     const state = isVisible ? "ready" : "waiting";

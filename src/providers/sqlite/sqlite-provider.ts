@@ -89,6 +89,7 @@ export class SqliteProvider implements Provider {
       clock,
       newToken: settings.newId,
       serve: (tx) => this.#waiting.serve(tx),
+      serveAhead: (tx, most) => this.#waiting.serveAhead(tx, most),
       announce: (effects, isServed) => this.#announce(effects, isServed),
     });
     this.#settings = settings;

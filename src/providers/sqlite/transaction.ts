@@ -1,6 +1,6 @@
 // providers/sqlite/transaction.ts — what every operation is handed: the open database, one time, and a list of who to tell.
 //
-//   T1. Everything in one transaction happens at one time.
+//   T1. Everything in one transaction happens at one time. One that was left open for a while goes on at another.
 //   T2. Rows may be made and not written yet: whoever takes one writes it as taken, which is one write instead of two.
 //       They come after every row that is written, and are written before anybody looks for them in the tables, and before
 //       the commit.
@@ -23,30 +23,36 @@ export class Transaction {
   isDueReady = false;
   /** As above, of activities. */
   isHeldReleased = false;
-  /** Of what has become ready, as much as those who wait were looked for. */
-  readonly served = { messages: 0, activities: 0 };
-  /** Whether an activity was taken that had stood in line before. */
-  handsOutStored = false;
-  /** Turns, by their lock tokens, that whoever waits for them may have before the commit. */
-  readonly ahead = new Set<string>();
+  #now: number;
 
   constructor(
     readonly db: Database,
     /** Read once (T1). */
-    readonly now: number,
+    now: number,
     readonly newToken: () => string,
     readonly known: KnownInstances,
     readonly own: OwnLocks,
-    /** Whether anybody may have anything before the commit. */
-    readonly goesAhead: boolean,
   ) {
+    this.#now = now;
     own.begin(db);
     known.begin(db);
     this.gone = new GoneRows(db);
     db.keep(this.gone);
-    this.newMessages = new NewMessages(db, now);
-    this.newActivities = new NewActivities(db, now);
+    this.newMessages = new NewMessages(db);
+    this.newActivities = new NewActivities(db);
     this.newEvents = new NewEvents(db);
+  }
+
+  get now(): number {
+    return this.#now;
+  }
+
+  /** Time has passed. What has fallen due meanwhile nobody has seen to. T1 */
+  goOn(now: number): void {
+    if (now <= this.#now) return;
+    this.#now = now;
+    this.isDueReady = false;
+    this.isHeldReleased = false;
   }
 
   /** How much has happened so far. As long as it stays the same, nothing has. */

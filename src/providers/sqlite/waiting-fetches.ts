@@ -3,7 +3,7 @@
 //   F1. Whoever waits is looked for by the transaction that makes work. What it took for somebody is given after the commit.
 //   F2. Where nothing is ready, and nothing falls due, nobody would find anything: whoever comes then waits without a look.
 //   F3. Activities are given before turns (G7).
-//   F4. Turns that may go ahead of the commit are given when they are asked for, the rest after it (G8).
+//   F4. Turns that may go ahead of the commit are given before it (G8).
 
 import { type Clock, holding } from "../../clock.js";
 import type { Effects } from "../../provider/kit/effects.js";
@@ -15,9 +15,9 @@ import type {
   LockedOrchestrationItem,
   LockedWorkItem,
 } from "../../provider/provider.js";
+import type { Served, ServedAhead } from "./batch-run.js";
 import type { Database, Tables } from "./database.js";
-import { fetchOrchestration } from "./fetch-orchestration.js";
-import type { Served } from "./group-commit.js";
+import { fetchAhead, fetchOrchestration, isNextAhead } from "./fetch-orchestration.js";
 import { NextDue } from "./next-due.js";
 import { MESSAGES, nextMessageAt } from "./orchestrator-queue.js";
 import type { Transaction } from "./transaction.js";
@@ -26,12 +26,21 @@ import { ACTIVITIES, fetchActivity, nextActivityAt } from "./worker-queue.js";
 /** Takes work for one fetch, in whose transaction ever. */
 type Take<T> = (tx: Transaction) => T | null;
 
+/** How those who wait are looked for. */
+interface Want<T> {
+  readonly take: Take<T>;
+  /** What it may have before the commit. F4 */
+  readonly takeAhead: Take<T>;
+}
+
+const NOTHING_AHEAD = (): null => null;
+
 /** What both kinds of fetches say. */
 type WaitOptions = Pick<FetchOrchestrationOptions | FetchWorkOptions, "pollTimeoutMs" | "signal">;
 
 /** Those who wait for work from one of the two queues. */
 interface Waiters<T> {
-  readonly signal: WorkSignal<T, Take<T>>;
+  readonly signal: WorkSignal<T, Want<T>>;
   readonly nextDue: NextDue;
 }
 
@@ -91,32 +100,51 @@ export class WaitingFetches {
 
   fetchTurn(options: FetchOrchestrationOptions): Promise<LockedOrchestrationItem | null> {
     if (options.capability?.supportedVersions.length === 0) return NOTHING;
-    return this.#search(this.#messages, options, (tx) => fetchOrchestration(tx, options));
+    return this.#search(this.#messages, options, {
+      take: (tx) => fetchOrchestration(tx, options),
+      takeAhead: (tx) => fetchAhead(tx, options),
+    });
   }
 
   fetchActivity(options: FetchWorkOptions): Promise<LockedWorkItem | null> {
     if (options.tagFilter?.kind === "none") return NOTHING;
-    return this.#search(this.#activities, options, (tx) => fetchActivity(tx, options));
+    const take: Take<LockedWorkItem> = (tx) => fetchActivity(tx, options);
+    return this.#search(this.#activities, options, { take, takeAhead: NOTHING_AHEAD });
   }
 
   /** Takes what has become ready since the last time for those who wait for it. F1 */
   serve(tx: Transaction): Served {
-    const { served: before, effects } = tx;
-    const [messages, activities] = [
-      effects.readyMessages - before.messages,
-      effects.readyActivities - before.activities,
-    ];
-    before.messages = effects.readyMessages;
-    before.activities = effects.readyActivities;
+    const { effects } = tx;
+    const [messages, activities] = [effects.readyMessages, effects.readyActivities];
+    effects.readyMessages = 0;
+    effects.readyActivities = 0;
     const served = new ServedFetches(this.#deps.clock);
     try {
-      serveQueue(tx, this.#messages, messages, served.turns);
-      serveQueue(tx, this.#activities, activities, served.activities);
+      serveQueue(this.#messages, messages, served.turns, ({ take }) => take(tx));
+      serveQueue(this.#activities, activities, served.activities, ({ take }) => take(tx));
       return served;
     } catch (error) {
       served.giveBack();
       throw error;
     }
+  }
+
+  /** Of what has become ready, what those who wait may have before the commit, `most` of it. F4 */
+  serveAhead(tx: Transaction, most: number): ServedAhead {
+    const turns = new Gifts<LockedOrchestrationItem>();
+    try {
+      const ready = isNextAhead(tx) ? Math.min(tx.effects.readyMessages, most) : 0;
+      serveQueue(this.#messages, ready, turns, ({ takeAhead }) => takeAhead(tx));
+    } catch (error) {
+      turns.giveBack();
+      throw error;
+    }
+    const lockTokens = new Set<string>();
+    for (const { lockToken, item } of turns.all()) {
+      lockTokens.add(lockToken);
+      tx.effects.readyMessages -= item.messages.length;
+    }
+    return { lockTokens, give: () => turns.give(), giveBack: () => turns.giveBack() };
   }
 
   /** A transaction is committed. `isServed`: those who waited were looked for. */
@@ -140,13 +168,13 @@ export class WaitingFetches {
   #search<T, Options extends WaitOptions>(
     queue: Queue<T, Options>,
     options: Options,
-    take: Take<T>,
+    want: Want<T>,
   ): Promise<T | null> {
     const { pollTimeoutMs = 0, signal } = options;
     if (signal?.aborted) return NOTHING;
     const { look, lookout } = this.#deps;
-    if (pollTimeoutMs <= 0) return look(queue.operation, take);
-    const search = new Search(queue, options, take, this.#deps);
+    if (pollTimeoutMs <= 0) return look(queue.operation, want.take);
+    const search = new Search(queue, options, want, this.#deps);
     lookout?.enter();
     return queue.signal.longPoll(search);
   }
@@ -160,22 +188,22 @@ function replaysVersions({ capability }: FetchOrchestrationOptions): string {
 }
 
 /** A fetch that may wait. */
-class Search<T, Options extends WaitOptions> implements LongPoll<T, Take<T>> {
+class Search<T, Options extends WaitOptions> implements LongPoll<T, Want<T>> {
   readonly group: string;
   readonly pollTimeoutMs: number;
   readonly signal: AbortSignal | undefined;
   readonly joins: boolean;
-  readonly want: Take<T>;
+  readonly want: Want<T>;
   readonly #queue: Queue<T, Options>;
   readonly #deps: FetchDeps;
   #lookedAt = 0;
 
-  constructor(queue: Queue<T, Options>, options: Options, take: Take<T>, deps: FetchDeps) {
+  constructor(queue: Queue<T, Options>, options: Options, want: Want<T>, deps: FetchDeps) {
     this.group = queue.groupOf(options);
     this.pollTimeoutMs = options.pollTimeoutMs ?? 0;
     this.signal = options.signal;
     this.joins = queue.joins(options);
-    this.want = take;
+    this.want = want;
     this.#queue = queue;
     this.#deps = deps;
   }
@@ -188,7 +216,7 @@ class Search<T, Options extends WaitOptions> implements LongPoll<T, Take<T>> {
     return look(operation, (tx) => {
       this.#lookedAt = tx.now;
       looks();
-      return this.want(tx);
+      return this.want.take(tx);
     });
   }
 
@@ -230,11 +258,6 @@ class ServedFetches implements Served {
     void holding(this.#clock, given);
   }
 
-  /** F4 */
-  giveAhead(lockTokens: ReadonlySet<string>): void {
-    this.turns.give(({ lockToken }) => lockTokens.has(lockToken));
-  }
-
   giveBack(): void {
     this.turns.giveBack();
     this.activities.giveBack();
@@ -248,7 +271,7 @@ interface Gift<T> {
 
 /** What was found for those who wait for one queue. */
 class Gifts<T> {
-  #gifts: Gift<T>[] = [];
+  readonly #gifts: Gift<T>[] = [];
 
   get isEmpty(): boolean {
     return this.#gifts.length === 0;
@@ -258,27 +281,30 @@ class Gifts<T> {
     this.#gifts.push({ reservation, found });
   }
 
-  /** Those that are wanted. They are no longer here then. */
-  give(isWanted: (found: T) => boolean = () => true): void {
-    const left: Gift<T>[] = [];
-    for (const gift of this.#gifts) {
-      if (isWanted(gift.found)) gift.reservation.give(gift.found);
-      else left.push(gift);
-    }
-    this.#gifts = left;
+  all(): readonly T[] {
+    return this.#gifts.map(({ found }) => found);
+  }
+
+  give(): void {
+    for (const { reservation, found } of this.#gifts.splice(0)) reservation.give(found);
   }
 
   giveBack(): void {
-    for (const { reservation } of this.#gifts) reservation.giveBack();
+    for (const { reservation } of this.#gifts.splice(0)) reservation.giveBack();
   }
 }
 
-function serveQueue<T>(tx: Transaction, { signal }: Waiters<T>, ready: number, served: Gifts<T>): void {
-  if (!(ready > 0)) return; // Also where it was, and is, as many as there may be.
+function serveQueue<T>(
+  { signal }: Waiters<T>,
+  ready: number,
+  served: Gifts<T>,
+  look: (want: Want<T>) => T | null,
+): void {
+  if (ready <= 0) return;
   const waiting = [...signal.reserve(ready)];
   try {
     for (let next = waiting[0]; next !== undefined; next = waiting[0]) {
-      const found = next.want(tx);
+      const found = look(next.want);
       waiting.shift();
       if (found === null) next.giveBack();
       else served.add(next, found);

@@ -127,7 +127,8 @@ interface Candidate {
 /** `isRunning`: its execution is known to run. */
 export function enqueueActivity(tx: Transaction, item: ActivityExecute, isRunning = false): void {
   if (item.sessionId === undefined) {
-    tx.newActivities.add({ instanceId: toColumn(item.instance), item, text: encodeWorkItem(item), isRunning });
+    const instanceId = toColumn(item.instance);
+    tx.newActivities.add({ instanceId, item, text: encodeWorkItem(item), at: tx.now, isRunning });
     tx.effects.readyActivities += 1;
     return;
   }
@@ -147,7 +148,7 @@ export function enqueueActivity(tx: Transaction, item: ActivityExecute, isRunnin
 
 export function fetchActivity(tx: Transaction, options: FetchWorkOptions): LockedWorkItem | null {
   releaseHeld(tx);
-  while (isAnyReady(tx)) {
+  while (isAnyActivityReady(tx)) {
     const candidate = oldestActivity(tx.db, options, tx.now);
     if (candidate === null) break;
     const taken = take(tx, candidate, options);
@@ -157,7 +158,7 @@ export function fetchActivity(tx: Transaction, options: FetchWorkOptions): Locke
 }
 
 /** Whether the table has an activity that nothing holds, whomever it is for. */
-function isAnyReady({ db }: Transaction): boolean {
+export function isAnyActivityReady({ db }: Transaction): boolean {
   return db.hasReady(ACTIVITIES, selectReady);
 }
 
@@ -286,7 +287,6 @@ function take(tx: Transaction, { id, session_id }: Candidate, options: FetchWork
     tx.effects.warnings.push(`Activity row ${id} cannot be decoded and is set aside: ${messageOf(item)}`);
     return null;
   }
-  tx.handsOutStored = true;
   if (session_id === null) tx.own.lockedActivity(id, { secret, lockedUntil, attempts: row.attempt_count });
   else if (options.session !== undefined) claimSession(tx, session_id, options.session);
   return {

@@ -19,9 +19,7 @@ export const HAND_OVER: readonly Mutant[] = [
     category: "hand_over",
     caughtBy: "refused_neighbour_takes_nothing_along",
     store: "sqlite",
-    patches: [
-      { file: "group-commit.ts", find: "for (const taken of served) taken.giveBack();", replace: "served.length = 0;" },
-    ],
+    patches: [{ file: "group-commit.ts", find: "for (const run of runs) run.giveBack();", replace: "" }],
   },
   {
     name: "whoever waits is handed work before its commit",
@@ -208,11 +206,11 @@ export const HAND_OVER: readonly Mutant[] = [
       {
         file: "worker-queue.ts",
         find: `  releaseHeld(tx);
-  while (isAnyReady(tx)) {`,
+  while (isAnyActivityReady(tx)) {`,
         replace: `  releaseHeld(tx);
   const fresh = takeNew(tx, options);
   if (fresh !== null) return fresh;
-  while (isAnyReady(tx)) {`,
+  while (isAnyActivityReady(tx)) {`,
       },
     ],
   },
@@ -263,8 +261,8 @@ export const HAND_OVER: readonly Mutant[] = [
     patches: [
       {
         file: "fetch-orchestration.ts",
-        find: "if (isUnknown || !isReplayable(row, range)) return null;",
-        replace: "if (!isReplayable(row, range)) return null;",
+        find: "return isUnknown ? null : row;",
+        replace: "return row;",
       },
     ],
   },
@@ -315,8 +313,8 @@ export const HAND_OVER: readonly Mutant[] = [
     patches: [
       {
         file: "group-commit.ts",
-        find: "if (error instanceof AheadInVain) return this.#commit(calls, false);",
-        replace: "",
+        find: "return this.#conclude(await open.replace((db) => begin(db, 0)));",
+        replace: `throw new Error("taken back");`,
       },
     ],
   },

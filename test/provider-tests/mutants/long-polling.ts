@@ -63,8 +63,8 @@ export const LONG_POLLING: readonly Mutant[] = [
     patches: [
       {
         file: "fetch-orchestration.ts",
-        find: "if (isUnknown || !isReplayable(row, range)) return null;",
-        replace: "if (isUnknown) return null;",
+        find: "    if (!isReplayable(row, range)) return null;",
+        replace: "",
       },
     ],
   },
