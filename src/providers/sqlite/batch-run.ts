@@ -22,6 +22,8 @@ export interface Call {
 
 /** Takes work for those who wait, within a transaction. What it throws takes the transaction back. */
 export interface Servants {
+  /** Tells the transaction what it need not look for. */
+  prepare(tx: Transaction): void;
   serve(tx: Transaction): Served;
   /** Turns that may go ahead of the commit, `most` of them. */
   serveAhead(tx: Transaction, most: number): ServedAhead;
@@ -73,6 +75,7 @@ export class BatchRun {
 
   /** `mostAhead` turns may go ahead. Where none does, it is complete. */
   begin(mostAhead: number): void {
+    this.#servants?.prepare(this.tx);
     this.#run(false); // R1
     if (mostAhead > 0 && !this.#keepsActivitiesWaiting()) this.#goAhead(mostAhead);
     if (this.#ahead === null) this.#complete();
@@ -81,7 +84,8 @@ export class BatchRun {
   /** After the acks of those who have gone ahead, at the time that it is by now. Answers what became of the acks. */
   finish(acks: readonly Call[], now: number): readonly Outcome<unknown>[] {
     const outcomes = acks.map((ack) => this.#runOne(ack));
-    this.tx.goOn(now);
+    this.tx.now = Math.max(this.tx.now, now);
+    this.#servants?.prepare(this.tx);
     this.#complete();
     return outcomes;
   }

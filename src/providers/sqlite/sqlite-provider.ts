@@ -88,6 +88,7 @@ export class SqliteProvider implements Provider {
       database,
       clock,
       newToken: settings.newId,
+      prepare: (tx) => this.#waiting.prepare(tx),
       serve: (tx) => this.#waiting.serve(tx),
       serveAhead: (tx, most) => this.#waiting.serveAhead(tx, most),
       announce: (effects, isServed) => this.#announce(effects, isServed),

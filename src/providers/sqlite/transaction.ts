@@ -23,17 +23,15 @@ export class Transaction {
   isDueReady = false;
   /** As above, of activities. */
   isHeldReleased = false;
-  #now: number;
 
   constructor(
     readonly db: Database,
-    /** Read once (T1). */
-    now: number,
+    /** T1 */
+    public now: number,
     readonly newToken: () => string,
     readonly known: KnownInstances,
     readonly own: OwnLocks,
   ) {
-    this.#now = now;
     own.begin(db);
     known.begin(db);
     this.gone = new GoneRows(db);
@@ -41,18 +39,6 @@ export class Transaction {
     this.newMessages = new NewMessages(db);
     this.newActivities = new NewActivities(db);
     this.newEvents = new NewEvents(db);
-  }
-
-  get now(): number {
-    return this.#now;
-  }
-
-  /** Time has passed. What has fallen due meanwhile nobody has seen to. T1 */
-  goOn(now: number): void {
-    if (now <= this.#now) return;
-    this.#now = now;
-    this.isDueReady = false;
-    this.isHeldReleased = false;
   }
 
   /** How much has happened so far. As long as it stays the same, nothing has. */

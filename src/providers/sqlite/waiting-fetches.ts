@@ -112,6 +112,13 @@ export class WaitingFetches {
     return this.#search(this.#activities, options, { take, takeAhead: NOTHING_AHEAD });
   }
 
+  /** Where it is known that nothing has fallen due, nobody need look. F2 */
+  prepare(tx: Transaction): void {
+    const { epoch } = tx.db;
+    tx.isDueReady = this.#messages.nextDue.in(epoch).isAfter(tx.now);
+    tx.isHeldReleased = this.#activities.nextDue.in(epoch).isAfter(tx.now);
+  }
+
   /** Takes what has become ready since the last time for those who wait for it. F1 */
   serve(tx: Transaction): Served {
     const { effects } = tx;
