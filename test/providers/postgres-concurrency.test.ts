@@ -439,7 +439,8 @@ class World {
   async #checkTokens(): Promise<void> {
     const rows = await this.database.query<{ readonly lock_token: string }>(
       `SELECT lock_token || '@' || instance_id AS lock_token FROM {schema}.schedule WHERE lock_token IS NOT NULL
-       UNION ALL SELECT lock_token || '@' || id FROM {schema}.activities WHERE lock_token IS NOT NULL`,
+       UNION ALL SELECT lock_token || '@' || id || CASE WHEN attempts = 1 THEN '+' ELSE '' END
+       FROM {schema}.activities WHERE lock_token IS NOT NULL`,
     );
     for (const { lock_token } of rows) {
       if (!this.#tokens.has(lock_token)) this.#faults.push(`nobody knows of the lock ${lock_token}`);

@@ -13,7 +13,7 @@ import type { Reservation } from "../../provider/kit/work-signal.js";
 import type { FetchWorkOptions, LockedWorkItem, TagFilter } from "../../provider/provider.js";
 import type { ActivityPart, ActivityQueue } from "./activity-queue.js";
 import { wantsSame } from "./activity-queue.js";
-import { newSecret, tokenOf } from "./lock-token.js";
+import { activityToken, newSecret } from "./lock-token.js";
 import type { QueueSignal } from "./queue-signal.js";
 import type { SqlValue } from "./session.js";
 import type { Store } from "./store.js";
@@ -118,7 +118,7 @@ export class ActivityHandOff {
       }
       taker.give({
         item,
-        lockToken: tokenOf(wish.secret, row),
+        lockToken: activityToken(wish.secret, row, 1),
         attemptCount: 1,
         executionState: over.has(turn) ? "terminated" : "running",
       });

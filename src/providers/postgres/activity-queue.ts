@@ -14,7 +14,7 @@ import { fetchesToWake } from "../../provider/kit/worker-wake.js";
 import type { AbandonOptions, ExecutionState, FetchWorkOptions, LockedWorkItem } from "../../provider/provider.js";
 import { isAnswered } from "./driver-errors.js";
 import { type Abandoning, abandonRows, outcomes, type Renewing, renewRows, rowOf } from "./lock-calls.js";
-import { activityLock, newSecret, tokenOf } from "./lock-token.js";
+import { activityLock, activityToken, newSecret } from "./lock-token.js";
 import { type Claimed, groupedBy, lookUntilSure, type Patience } from "./look.js";
 import type { Store } from "./store.js";
 import { activityRow, timeIn, wantedTags } from "./work-rows.js";
@@ -198,7 +198,9 @@ export class ActivityQueue {
         aside.push({ id, secret });
       } else {
         const state = stateOf(is_over);
-        works.set(turn - 1, { item, lockToken: tokenOf(secret, id), attemptCount: n ?? 1, executionState: state });
+        const attemptCount = n ?? 1;
+        const lockToken = activityToken(secret, id, attemptCount);
+        works.set(turn - 1, { item, lockToken, attemptCount, executionState: state });
       }
     }
     if (works.size > 0) effects.activityAt(endsAt);

@@ -6,7 +6,9 @@
 //       two, and no look. Where something older is ready for them, they get that.
 //   D4. A look that is owed (`queue-signal.ts`, Q5) is made by the next statement that sends, for fetches that wait beside those of
 //       D3: no statement of its own, and what it finds keeps none of them from what is sent to.
-//   D5. Others are told of what is left of what was sent. Of what else is in line they have been told by whoever sent that.
+//   D5. Fetches that can be told before what they will get are told, and have a round of the event loop for their turns, which then
+//       go into the same statement (`predicted-turns.ts`). Where that one fails, it is as if nobody had been told.
+//   D6. Others are told of what is left of what was sent. Of what else is in line they have been told by whoever sent that.
 
 import type { OrchestratorItem } from "../../history/work-item.js";
 import { isStartLike, targetInstance } from "../../history/work-item.js";
@@ -17,17 +19,26 @@ import type { EnqueueOptions, EnqueueOutcome } from "../../provider/provider.js"
 import { bigintArray, booleanArray, integerArray, textArray } from "./array-parameter.js";
 import { isAnswered } from "./driver-errors.js";
 import type { Lock } from "./lock-calls.js";
-import { activityLock } from "./lock-token.js";
+import { activityLock, isFirstAttempt } from "./lock-token.js";
+import type { PredictedTurns, Prediction } from "./predicted-turns.js";
 import type { SqlValue } from "./session.js";
 import type { Store } from "./store.js";
 import type { TurnPart } from "./turn-fetch.js";
 import type { TurnHandOff, WantedTarget } from "./turn-hand-off.js";
+import type { CommitPart, PreparedCommit, TurnQueue } from "./turn-queue.js";
 import { type MessageRow, messageRow } from "./work-rows.js";
 
 const deliver = `
   SELECT * FROM {schema}.deliver(
     $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25,
-    $26
+    $26, $27
+  )
+`;
+const deliverAndCommit = `
+  SELECT * FROM {schema}.deliver_and_commit(
+    $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25,
+    $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41, $42, $43, $44, $45, $46, $47, $48,
+    $49, $50, $51, $52, $53, $54, $55, $56, $57, $58, $59, $60, $61, $62
   )
 `;
 
@@ -43,12 +54,20 @@ type Delivery =
 /** A row of the answer: of a turn that was given away, or of what became of the rest. */
 export type DeliveryPart =
   | TurnPart
-  | (Omit<TurnPart, "part"> & { readonly part: "lost" | "begun" | "open" | "beside" });
+  | (Omit<TurnPart, "part"> & { readonly part: "lost" | "begun" | "unlike" | "open" | "beside" });
+
+/** A row of the answer of both: `of_turns` says to which of them it belongs. */
+type EitherPart = ({ readonly of_turns: false } & DeliveryPart) | ({ readonly of_turns: true } & CommitPart);
 
 interface Message {
   readonly item: OrchestratorItem;
   readonly row: MessageRow;
   readonly isAbsent: boolean;
+  /**
+   * It may be answered before it is stored. Not the outcome of an activity that was run before: if it is the answer that ends the
+   * process, that is counted of the turn, once it has a message that is stored, and not of the activity, again and again.
+   */
+  readonly mayBeForeseen: boolean;
   /** The place of its call. */
   readonly call: number;
   /** The ordinal of the activity whose outcome it is, or 0. */
@@ -67,15 +86,24 @@ export interface Target {
 const MOST_BYTES = 4_000_000;
 /** While the disk syncs one batch, the next can be executed. */
 const IN_FLIGHT = 2;
+/** A turn takes no round but where many come together, or the code of a new one is long. D5 */
+const MOST_ROUNDS = 2;
+
+// Captured at load, so that the fake timers of a test framework do not keep calls waiting.
+const immediate = setImmediate;
 
 export class Deliveries {
   readonly #store: Store;
   readonly #handOff: TurnHandOff;
+  readonly #turns: TurnQueue;
+  readonly #predicted: PredictedTurns;
   readonly #delivering: Batcher<Delivery, EnqueueOutcome>;
 
-  constructor(store: Store, handOff: TurnHandOff) {
+  constructor(store: Store, handOff: TurnHandOff, turns: TurnQueue, predicted: PredictedTurns) {
     this.#store = store;
     this.#handOff = handOff;
+    this.#turns = turns;
+    this.#predicted = predicted;
     this.#delivering = new Batcher<Delivery, EnqueueOutcome>({
       runsSingly: isAnswered,
       run: (calls) => this.#deliver(calls),
@@ -110,27 +138,52 @@ export class Deliveries {
   }
 
   async #deliver(calls: readonly Delivery[]): Promise<readonly Outcome<EnqueueOutcome>[]> {
-    const operation = calls[0]?.kind === "completion" ? "ackWorkItem" : "enqueueForOrchestrator";
     const now = this.#store.clock.now();
-    const acks = calls.flatMap((call) => (call.kind === "completion" ? [call.lock] : []));
     const targets = targetsOf(messagesOf(calls, now));
     const offer = this.#handOff.offer(targets, now); // D3
+    const values = [
+      now,
+      ...offer.wanted,
+      ...ackColumns(calls),
+      ...targetColumns(offer.targets),
+      ...messageColumns(targets),
+    ];
     let parts: readonly DeliveryPart[];
     try {
-      parts = await this.#store.write<DeliveryPart>(operation, deliver, [
-        now,
-        ...offer.wanted,
-        bigintArray(acks.map(({ id }) => id)),
-        textArray(acks.map(({ secret }) => secret)),
-        ...targetColumns(offer.targets),
-        ...messageColumns(targets),
-      ]);
+      parts =
+        offer.foretold.length === 0
+          ? await this.#store.write<DeliveryPart>(operationOf(calls), deliver, values)
+          : await this.#withTurns(offer.foretold, operationOf(calls), values, now);
     } catch (error) {
       offer.giveBack();
-      throw error;
+      if (offer.foretold.length === 0 || !isAnswered(error)) throw error;
+      return this.#deliver(calls); // D5
     }
     offer.settle(parts);
     return this.#conclude(calls, targets, parts);
+  }
+
+  /** D5. Answers what is not about the turns. */
+  async #withTurns(
+    foretold: readonly string[],
+    operation: string,
+    values: readonly SqlValue[],
+    now: number,
+  ): Promise<readonly DeliveryPart[]> {
+    const prediction = this.#predicted.begin(foretold);
+    let prepared: PreparedCommit | null = null;
+    try {
+      await turnsTaken(prediction);
+      prepared = this.#turns.prepare(prediction.close(), now);
+      const parts = await this.#store.write<EitherPart>(operation, deliverAndCommit, [...values, ...prepared.values]);
+      const sent = parts.filter((part) => !part.of_turns);
+      prediction.settle(prepared.settle(parts.filter((part) => part.of_turns)));
+      return sent;
+    } catch (error) {
+      prepared?.giveBack();
+      prediction.fail();
+      throw error;
+    }
   }
 
   #conclude(
@@ -148,7 +201,7 @@ export class Deliveries {
     }
     for (const { part, turn, n } of parts) {
       if (part !== "open") continue;
-      effects.readyMessages += turn; // D5
+      effects.readyMessages += turn; // D6
       if (n !== null) effects.messageAt(n);
     }
     this.#store.announce(effects, "everywhere");
@@ -159,6 +212,19 @@ export class Deliveries {
       return lost.has(ack) ? { error: lockLost("ackWorkItem", call.lockToken) } : { value: "enqueued" };
     });
   }
+}
+
+function operationOf([first]: readonly Delivery[]): string {
+  return first?.kind === "completion" ? "ackWorkItem" : "enqueueForOrchestrator";
+}
+
+/** Resolves when all turns have come, or no more are likely to come soon. */
+async function turnsTaken(prediction: Prediction): Promise<void> {
+  for (let round = 0; round < MOST_ROUNDS && prediction.isAwaited; round += 1) await nextRound();
+}
+
+function nextRound(): Promise<void> {
+  return new Promise((resolve) => immediate(resolve));
 }
 
 /** Two starts of one instance, and two calls about one activity, never share a statement. */
@@ -178,12 +244,14 @@ function messagesOf(calls: readonly Delivery[], now: number): readonly Message[]
     if (call.kind === "completion") {
       acks += 1;
       if (call.item === null) continue;
-      const { item } = call;
-      messages.push({ item, row: messageRow(item, now), isAbsent: false, call: place, sender: acks });
+      const { item, lockToken } = call;
+      const mayBeForeseen = isFirstAttempt(lockToken);
+      messages.push({ item, row: messageRow(item, now), isAbsent: false, mayBeForeseen, call: place, sender: acks });
     } else {
       const { item, options } = call;
       const isAbsent = isStartLike(item) && options.ifAbsent === true;
-      messages.push({ item, row: messageRow(item, now, options.delayMs), isAbsent, call: place, sender: 0 });
+      const row = messageRow(item, now, options.delayMs);
+      messages.push({ item, row, isAbsent, mayBeForeseen: true, call: place, sender: 0 });
     }
   }
   return messages;
@@ -205,8 +273,15 @@ function targetsOf(messages: readonly Message[]): readonly Target[] {
   }));
 }
 
-/** From `p_targets` to `p_until`. */
+/** `p_acts` and `p_act_tokens`. */
+function ackColumns(calls: readonly Delivery[]): readonly SqlValue[] {
+  const acks = calls.flatMap((call) => (call.kind === "completion" ? [call.lock] : []));
+  return [bigintArray(acks.map(({ id }) => id)), textArray(acks.map(({ secret }) => secret))];
+}
+
+/** From `p_targets` to `p_expected`. */
 function targetColumns(targets: readonly WantedTarget[]): readonly SqlValue[] {
+  const isForetold = targets.some(({ wish }) => wish?.foreseen != null);
   const firsts: number[] = [];
   const lasts: number[] = [];
   let count = 0;
@@ -223,6 +298,7 @@ function targetColumns(targets: readonly WantedTarget[]): readonly SqlValue[] {
     integerArray(lasts),
     textArray(targets.map(({ wish }) => wish?.secret ?? null)),
     bigintArray(targets.map(({ wish }) => wish?.until ?? null)),
+    isForetold ? textArray(targets.map(({ wish }) => wish?.foreseen?.expected ?? null)) : null,
   ];
 }
 

@@ -4,6 +4,8 @@
 // milliseconds.
 
 const SEPARATOR = "@";
+/** At the end of the token of an activity. No row ends like this. */
+const FIRST_ATTEMPT = "+";
 
 import type { Lock } from "./lock-calls.js";
 
@@ -22,11 +24,20 @@ export function turnLock(token: string): Lock<string> {
   return { id: token.slice(end + 1), secret: token.slice(0, end) };
 }
 
+/** Of an activity. Its token also says whether this is its first attempt. */
+export function activityToken(secret: string, row: number, attempt: number): string {
+  return attempt === 1 ? tokenOf(secret, row) + FIRST_ATTEMPT : tokenOf(secret, row);
+}
+
 /** Which row of the activities it is. Likewise. */
 export function activityLock(token: string): Lock<number> {
   const { id, secret } = turnLock(token);
-  const row = Number(id);
+  const row = Number(isFirstAttempt(token) ? id.slice(0, -FIRST_ATTEMPT.length) : id);
   return Number.isSafeInteger(row) ? { id: row, secret } : { id: 0, secret: "" };
+}
+
+export function isFirstAttempt(activityToken: string): boolean {
+  return activityToken.endsWith(FIRST_ATTEMPT);
 }
 
 /** The secret of a row may come from anywhere. */

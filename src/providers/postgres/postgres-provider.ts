@@ -43,10 +43,13 @@ import { ActivityQueue } from "./activity-queue.js";
 import { warnOfClockSkew } from "./clock-skew.js";
 import { Connections } from "./connections.js";
 import { Deliveries } from "./deliveries.js";
+import { ForeseenTurns } from "./foreseen-turns.js";
+import { KnownInstances } from "./known-instances.js";
 import type { Claimed, Patience } from "./look.js";
 import { adminStore, type DeletionEffects } from "./management.js";
 import { migrate } from "./migrate.js";
 import { type PostgresConnection, type PostgresOptions, type PostgresSettings, resolveOptions } from "./options.js";
+import { PredictedTurns } from "./predicted-turns.js";
 import { QueueSignal } from "./queue-signal.js";
 import { Reading } from "./reading.js";
 import { withinTime } from "./session.js";
@@ -86,6 +89,7 @@ export class PostgresProvider implements Provider {
   readonly #activities: QueueSignal<LockedWorkItem, FetchWorkOptions>;
   readonly #watchers = new InstanceWatchers();
   readonly #wakeUps: WakeUps;
+  readonly #known = new KnownInstances();
   readonly #turnFetch: TurnFetch;
   readonly #turnQueue: TurnQueue;
   readonly #activityQueue: ActivityQueue;
@@ -107,9 +111,13 @@ export class PostgresProvider implements Provider {
     this.#wakeUps = new WakeUps({ settings, connections, onNews: (news) => this.#hear(news) });
     const store = new Store(connections, settings, newId(), (effects, audience) => this.#announce(effects, audience));
     this.#activityQueue = new ActivityQueue(store);
-    this.#turnQueue = new TurnQueue(store, new ActivityHandOff(store, this.#activities, this.#activityQueue));
+    const activityHandOff = new ActivityHandOff(store, this.#activities, this.#activityQueue);
+    const predicted = new PredictedTurns();
+    const foreseen = new ForeseenTurns(this.#known, clock);
+    this.#turnQueue = new TurnQueue(store, activityHandOff, this.#known, predicted);
     this.#turnFetch = new TurnFetch(store, (lockToken) => this.#turnQueue.abandon(lockToken, { ignoreAttempt: true }));
-    this.#deliveries = new Deliveries(store, new TurnHandOff(store, this.#messages, this.#turnFetch));
+    const turnHandOff = new TurnHandOff(store, this.#messages, this.#turnFetch, foreseen);
+    this.#deliveries = new Deliveries(store, turnHandOff, this.#turnQueue, predicted);
     this.#reading = new Reading(connections, schema);
     this.#statuses = new Batcher({
       run: async (ids) => (await this.#reading.statusesOf(ids)).map((value) => ({ value })),
@@ -173,12 +181,14 @@ export class PostgresProvider implements Provider {
 
   async fetchOrchestrationItem(options: FetchOrchestrationOptions): Promise<LockedOrchestrationItem | null> {
     if (options.capability?.supportedVersions.length === 0) return null;
-    return this.#search({
+    const locked = await this.#search({
       signal: this.#messages,
       group: JSON.stringify(options.capability?.supportedVersions[0] ?? null),
       options,
       look: (patience) => this.#turnFetch.look(options, patience),
     });
+    if (locked !== null) this.#known.handedOut(locked);
+    return locked;
   }
 
   ackOrchestrationItem(lockToken: string, turn: TurnCommit): Promise<void> {

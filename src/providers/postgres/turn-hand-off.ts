@@ -8,10 +8,13 @@
 //   H5. Where a look is owed (`queue-signal.ts`, Q5), others who wait look beside them, as many as there was news for, and so many
 //       need not give way. Then it is paid; or owed again, where somebody was in the way or the statement failed. The same where
 //       others were in line a moment ago: whoever sends them is heard of only after they are there.
+//   H6. Whoever has been foretold what he would get (`foreseen-turns.ts`) has it already. He is given nothing more, and does not
+//       look. Nobody is while others are known to be in line: those go first.
 
 import type { Reservation } from "../../provider/kit/work-signal.js";
 import type { FetchOrchestrationOptions, LockedOrchestrationItem } from "../../provider/provider.js";
 import type { DeliveryPart, Target } from "./deliveries.js";
+import type { ForeseenTurn, ForeseenTurns } from "./foreseen-turns.js";
 import { newSecret } from "./lock-token.js";
 import type { QueueSignal } from "./queue-signal.js";
 import type { SqlValue } from "./session.js";
@@ -24,7 +27,12 @@ type Waiting = Reservation<LockedOrchestrationItem, FetchOrchestrationOptions>;
 /** An instance that is sent to, and by which lock somebody wants it at once. */
 export interface WantedTarget {
   readonly target: Target;
-  readonly wish: { readonly secret: string; readonly until: number } | null;
+  readonly wish: {
+    readonly secret: string;
+    readonly until: number;
+    /** He has it already (H6), if it is this. */
+    readonly foreseen: ForeseenTurn | null;
+  } | null;
 }
 
 interface Takers {
@@ -38,6 +46,8 @@ interface Takers {
 
 interface Offer {
   readonly targets: readonly WantedTarget[];
+  /** By which tokens instances were handed out already. H6 */
+  readonly foretold: readonly string[];
   /** The parameters from `p_reader` to `p_claims_until`. */
   readonly wanted: readonly SqlValue[];
   settle(parts: readonly DeliveryPart[]): void;
@@ -48,29 +58,46 @@ export class TurnHandOff {
   readonly #store: Store;
   readonly #signal: QueueSignal<LockedOrchestrationItem, FetchOrchestrationOptions>;
   readonly #fetch: TurnFetch;
+  readonly #foreseen: ForeseenTurns;
   readonly #opening = new Set<Promise<void>>();
   /** How many were in line lately that nobody here had heard of yet: they are likely to be there again. */
   #expected = 0;
 
-  constructor(store: Store, signal: QueueSignal<LockedOrchestrationItem, FetchOrchestrationOptions>, fetch: TurnFetch) {
+  constructor(
+    store: Store,
+    signal: QueueSignal<LockedOrchestrationItem, FetchOrchestrationOptions>,
+    fetch: TurnFetch,
+    foreseen: ForeseenTurns,
+  ) {
     this.#store = store;
     this.#signal = signal;
     this.#fetch = fetch;
+    this.#foreseen = foreseen;
   }
 
   offer(targets: readonly Target[], now: number): Offer {
+    const isLineEmpty = this.#signal.owed === 0 && this.#expected === 0;
     const takers = this.#takers(targets, now);
     const { ofTargets, spares, owed } = takers;
     const wants = [...ofTargets, ...spares].flatMap((taker) => taker?.want ?? []);
     const until = timeIn(now, wants[0]?.lockTimeoutMs ?? 0);
     const { min, max } = versionsOf(wants[0]?.capability);
     const wanted = targets.map((target, place) => {
-      const wish = ofTargets[place] == null ? null : { secret: newSecret(this.#store.newId), until };
-      return { target, wish };
+      const taker = ofTargets[place];
+      if (taker == null) return { target, wish: null };
+      const secret = newSecret(this.#store.newId);
+      const foreseen = isLineEmpty ? this.#foreseen.of(target, secret, taker.want) : null;
+      return { target, wish: { secret, until, foreseen } };
+    });
+    const foretold = wanted.flatMap(({ wish }, place) => {
+      if (wish?.foreseen == null) return [];
+      ofTargets[place]?.give(wish.foreseen.locked);
+      return [wish.foreseen.locked.lockToken];
     });
     const secrets = spares.map(() => newSecret(this.#store.newId));
     return {
       targets: wanted,
+      foretold,
       wanted: [
         wants.some(({ warm }) => warm !== undefined && warm.size > 0) ? this.#store.id : null,
         versionColumns(min),
@@ -81,7 +108,9 @@ export class TurnHandOff {
       ],
       settle: (parts) => this.#settle(wanted, takers, secrets, parts, until),
       giveBack: () => {
-        for (const taker of [...ofTargets, ...spares]) taker?.giveBack();
+        if (foretold.length > 0) this.#foreseen.pause();
+        for (const [place, taker] of ofTargets.entries()) if (!isForetold(wanted[place])) taker?.giveBack();
+        for (const spare of spares) spare.giveBack();
         this.#signal.owe(owed); // H5
       },
     };
@@ -113,6 +142,7 @@ export class TurnHandOff {
     parts: readonly DeliveryPart[],
     until: number,
   ): void {
+    this.#learn(targets, parts);
     const turns = parts.filter(isOfTurn);
     const beside = parts.find(({ part }) => part === "beside");
     this.#expected = beside?.n ?? this.#expected >> 1;
@@ -122,6 +152,7 @@ export class TurnHandOff {
     }
     const places = [...ofTargets.keys()].filter((place) => ofTargets[place] !== null);
     const givingWay = places.slice(places.length - beside.turn); // H4
+    const claiming = givingWay.filter((place) => !isForetold(targets[place])); // H6
     const others = ofTargets.map((taker, place) => (givingWay.includes(place) ? null : taker));
     this.#give(
       targets,
@@ -130,11 +161,22 @@ export class TurnHandOff {
       until,
     );
     this.#giveClaimed(
-      [...spares, ...givingWay.map((place) => ofTargets[place]!)],
-      [...secrets, ...givingWay.map((place) => targets[place]!.wish!.secret)],
+      [...spares, ...claiming.map((place) => ofTargets[place]!)],
+      [...secrets, ...claiming.map((place) => targets[place]!.wish!.secret)],
       turns.flatMap((part) => (part.turn > targets.length ? [{ ...part, turn: part.turn - targets.length - 1 }] : [])),
       { until, owed },
     );
+  }
+
+  #learn(targets: readonly WantedTarget[], parts: readonly DeliveryPart[]): void {
+    if (!targets.some(isForetold)) return;
+    const unlike = new Set(parts.flatMap(({ part, turn }) => (part === "unlike" ? [turn] : [])));
+    const right: ForeseenTurn[] = [];
+    const wrong: ForeseenTurn[] = [];
+    for (const [place, { wish }] of targets.entries()) {
+      if (wish?.foreseen != null) (unlike.has(place + 1) ? wrong : right).push(wish.foreseen);
+    }
+    this.#foreseen.learn(right, wrong);
   }
 
   /** They get the items that were written, and not what one would read of them: the same, and an item never changes. */
@@ -145,9 +187,9 @@ export class TurnHandOff {
     until: number,
   ): void {
     const turns = turnsOf(targets, parts);
-    if (turns.size > 0) this.#signal.wakeAt(until);
+    if (turns.size > 0 || targets.some(isForetold)) this.#signal.wakeAt(until);
     for (const [place, taker] of takers.entries()) {
-      if (taker === null) continue;
+      if (taker === null || isForetold(targets[place])) continue;
       const turn = turns.get(place + 1);
       if (turn === undefined) taker.giveBack();
       else this.#handOver(turn, taker);
@@ -192,8 +234,14 @@ export class TurnHandOff {
   }
 }
 
+const NOT_OF_TURNS: ReadonlySet<DeliveryPart["part"]> = new Set(["lost", "begun", "unlike", "open", "beside"]);
+
 function isOfTurn(part: DeliveryPart): part is TurnPart {
-  return part.part !== "lost" && part.part !== "begun" && part.part !== "open" && part.part !== "beside";
+  return !NOT_OF_TURNS.has(part.part);
+}
+
+function isForetold(target: WantedTarget | undefined): boolean {
+  return target?.wish?.foreseen != null;
 }
 
 /** Those of one runtime are the same object. */

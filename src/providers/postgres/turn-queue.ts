@@ -4,6 +4,8 @@
 //       are then run one by one, and only that one fails.
 //   T2. Fetches that wait for activities get those that the turns schedule, in the statement that commits them: one write
 //       instead of two, and no look. Where something older is ready for them, they get that.
+//   T3. The ack of a predicted turn goes with what it answers (`predicted-turns.ts`). Whatever else is about its lock waits until
+//       the store has said whether there is one.
 
 import { ProviderError } from "../../errors.js";
 import { encodeEvent } from "../../history/codec.js";
@@ -21,11 +23,14 @@ import { fromColumn, toColumn } from "../../provider/kit/text-column.js";
 import { changeOf } from "../../provider/kit/turn-change.js";
 import { fetchesToWake } from "../../provider/kit/worker-wake.js";
 import type { AbandonOptions, TurnCommit } from "../../provider/provider.js";
-import type { ActivityHandOff } from "./activity-hand-off.js";
+import type { ActivityHandOff, Offer } from "./activity-hand-off.js";
 import type { ActivityPart } from "./activity-queue.js";
 import { isAnswered } from "./driver-errors.js";
+import type { KnownInstances } from "./known-instances.js";
 import { type Abandoning, abandonRows, outcomes, type Renewing, renewRows, rowOf } from "./lock-calls.js";
 import { turnLock } from "./lock-token.js";
+import type { PredictedTurns } from "./predicted-turns.js";
+import type { SqlValue } from "./session.js";
 import type { Store } from "./store.js";
 import { activitiesOf, activityColumns, otherRows, type TurnCall, turnColumns } from "./turn-rows.js";
 import { noteMessage, noteReady } from "./work-rows.js";
@@ -45,6 +50,16 @@ export type CommitPart =
   | ActivityPart
   | (Omit<ActivityPart, "part"> & { readonly part: "lost" | "left" | "over" | "given" | "older" });
 
+/** Turns that a statement is to commit. */
+export interface PreparedCommit {
+  /** The parameters from `p_committer` on. */
+  readonly values: readonly SqlValue[];
+  /** Tells everybody what the answer means. */
+  settle(parts: readonly CommitPart[]): readonly Outcome<void>[];
+  /** Nothing came of it. */
+  giveBack(): void;
+}
+
 /** One batch is one statement, however large; more than this is no faster. */
 const MOST_BYTES = 4_000_000;
 /** While the disk syncs one batch, the next can be executed. */
@@ -53,13 +68,17 @@ const IN_FLIGHT = 2;
 export class TurnQueue {
   readonly #store: Store;
   readonly #handOff: ActivityHandOff;
+  readonly #known: KnownInstances;
+  readonly #predicted: PredictedTurns;
   readonly #committing: Batcher<TurnCall, void>;
   readonly #abandoning: Batcher<Abandoning<string>, void>;
   readonly #renewing: Batcher<Renewing<string>, void>;
 
-  constructor(store: Store, handOff: ActivityHandOff) {
+  constructor(store: Store, handOff: ActivityHandOff, known: KnownInstances, predicted: PredictedTurns) {
     this.#store = store;
     this.#handOff = handOff;
+    this.#known = known;
+    this.#predicted = predicted;
     const byRow = { runsSingly: isAnswered, maxInFlight: IN_FLIGHT, keyOf: rowOf };
     this.#committing = new Batcher<TurnCall, void>({
       ...byRow,
@@ -82,14 +101,20 @@ export class TurnQueue {
     for (const item of turn.orchestratorItems) checkOrchestratorItem("ackOrchestrationItem", item);
     const eventData = turn.events.map(encodeEvent);
     const bytes = eventData.reduce((sum, data) => sum + data.length, 0);
-    return this.#committing.submit({ lockToken, lock: turnLock(lockToken), turn, eventData, bytes });
+    const call = { lockToken, lock: turnLock(lockToken), turn, eventData, bytes };
+    const joined = this.#predicted.join(call); // T3
+    if (joined !== null) return joined;
+    await this.#predicted.settled(lockToken);
+    return this.#committing.submit(call);
   }
 
-  abandon(lockToken: string, options: AbandonOptions): Promise<void> {
+  async abandon(lockToken: string, options: AbandonOptions): Promise<void> {
+    await this.#predicted.settled(lockToken); // T3
     return this.#abandoning.submit({ lockToken, lock: turnLock(lockToken), options });
   }
 
-  renew(lockToken: string, extendForMs: number): Promise<void> {
+  async renew(lockToken: string, extendForMs: number): Promise<void> {
+    await this.#predicted.settled(lockToken); // T3
     return this.#renewing.submit({ lockToken, lock: turnLock(lockToken), extendForMs });
   }
 
@@ -116,26 +141,48 @@ export class TurnQueue {
   async #commit(calls: readonly TurnCall[]): Promise<readonly Outcome<void>[]> {
     const operation = "ackOrchestrationItem";
     const now = this.#store.clock.now();
-    const offer = this.#handOff.offer(activitiesOf(calls), now); // T2
+    const prepared = this.prepare(calls, now);
     let parts: readonly CommitPart[];
     try {
-      parts = await this.#store.write<CommitPart>(operation, commitTurns, [
-        now,
+      parts = await this.#store.write<CommitPart>(operation, commitTurns, [now, ...prepared.values]);
+    } catch (error) {
+      prepared.giveBack();
+      if (calls.length > 1) throw error; // T1
+      throw duplicateIn(operation, calls[0]?.turn.events ?? [], error);
+    }
+    return prepared.settle(parts);
+  }
+
+  /** For a statement that commits these turns. It must be settled, or given back. */
+  prepare(calls: readonly TurnCall[], now: number): PreparedCommit {
+    const offer = this.#handOff.offer(activitiesOf(calls), now); // T2
+    return {
+      values: [
         this.#store.id,
         ...turnColumns(calls),
         ...activityColumns(offer.activities),
         ...offer.wanted,
         ...otherRows(calls, now),
-      ]);
-    } catch (error) {
-      offer.giveBack();
-      if (calls.length > 1) throw error; // T1
-      throw duplicateIn(operation, calls[0]?.turn.events ?? [], error);
-    }
+      ],
+      settle: (parts) => this.#settle(calls, offer, parts, now),
+      giveBack: () => offer.giveBack(),
+    };
+  }
+
+  #settle(
+    calls: readonly TurnCall[],
+    offer: Offer,
+    parts: readonly CommitPart[],
+    now: number,
+  ): readonly Outcome<void>[] {
     const lost = new Set(turnsOf(parts, "lost"));
     const served = offer.settle(parts);
     const effects = new Effects();
-    for (const [index, call] of calls.entries()) if (!lost.has(index + 1)) noteTurn(effects, call, now);
+    for (const [index, call] of calls.entries()) {
+      if (lost.has(index + 1)) continue;
+      this.#known.committed(call.lockToken, call.turn);
+      noteTurn(effects, call, now);
+    }
     for (const { turn, item } of offer.activities) if (!lost.has(turn)) effects.readyActivities += fetchesToWake(item);
     for (const { part, n } of parts) {
       if (part === "left") noteReady(effects, n, now);
@@ -144,7 +191,7 @@ export class TurnQueue {
     effects.readyActivities = Math.max(effects.readyActivities - served, 0);
     this.#store.announce(effects, "everywhere");
     return calls.map(({ lockToken }, index) =>
-      lost.has(index + 1) ? { error: lockLost(operation, lockToken) } : { value: undefined },
+      lost.has(index + 1) ? { error: lockLost("ackOrchestrationItem", lockToken) } : { value: undefined },
     );
   }
 

@@ -116,6 +116,8 @@ $$;
 --     p_ready_at, p_places  when each is ready by these messages, and its place in line
 --     p_firsts, p_lasts     its messages, which stand together
 --     p_tokens, p_until     by which lock somebody wants it at once, if he may have it; null: nobody does. All until one time
+--     p_expected            he has it already, as of this last commit, or, if '', as one that nobody has begun; null: he has not.
+--                           Null instead of the list: nobody has anything
 --   p_of                    the messages: for each the ordinal of its target
 --     p_senders             the ordinal of the activity whose outcome it is, or 0
 --     p_absent              a start that is sent only if the instance has not begun. Two starts of one instance are never in
@@ -124,12 +126,14 @@ $$;
 --   p_claims_until          until when whoever claims has his lock
 -- An instance is given to who wants it where its row is made here (S7), if he can replay it: versions from p_min to p_max. Where
 -- more are ready that have waited longer than there are spares, as many of those who want an instance claim with them instead, the
--- last ones: whoever is left is given what nothing older waits for. With p_lapses one also looks for locks that are over.
+-- last ones: whoever is left is given what nothing older waits for. Who has one already cannot claim another, and only loses it.
+-- With p_lapses one also looks for locks that are over.
 --
 -- Answers in parts, of which "turn" says an ordinal:
 --   cold, warm, event, value  of targets that were given away, as describe_turns
 --   lost                      of an activity whose lock was not live
 --   begun                     of a message that was not sent: the instance has begun
+--   unlike                    of a target that is not, under its lock, what who has it expects: it is in line, or another's
 --   open                      turn: how many of the others can be claimed now, n: when the next of them can be
 --   beside                    others are in line. n: how many are ready that have waited longer, turn: how many of those who want
 --                             an instance claim instead. What fetch_turns answers to the spares, and then to them, follows, and
@@ -138,7 +142,7 @@ CREATE FUNCTION {schema}.deliver(
   p_now bigint, p_reader text, p_min bigint[], p_max bigint[], p_lapses boolean, p_spares text[], p_claims_until bigint,
   p_acts bigint[], p_act_tokens text[],
   p_targets text[], p_ready_at bigint[], p_places bigint[], p_firsts integer[], p_lasts integer[], p_tokens text[],
-  p_until bigint[],
+  p_until bigint[], p_expected text[],
   p_of integer[], p_senders integer[], p_due bigint[], p_visible bigint[], p_kinds text[], p_parents text[],
   p_timer_executions bigint[], p_timers bigint[], p_items text[], p_absent boolean[]
 ) RETURNS TABLE (part text, turn integer, id bigint, a text, b text, c text, d text, e text, n bigint)
@@ -171,6 +175,9 @@ DECLARE
   v_fresh integer[] := '{}';
   v_absent text[];
   v_undone integer[];
+  -- Targets that somebody has already, and those of them that are as he expects.
+  v_foreseen integer[];
+  v_alike integer[];
   v_warm integer;
   v_cold integer[];
 BEGIN
@@ -196,7 +203,11 @@ BEGIN
             ORDER BY w.n DESC LIMIT v_giving
           ) AS w
         );
-        v_claims := p_spares || array_remove(p_tokens[v_last:], NULL);
+        v_claims := p_spares || ARRAY (
+          SELECT w.token FROM unnest(p_tokens, p_expected) WITH ORDINALITY AS w (token, expected, n)
+          WHERE w.n >= v_last AND w.token IS NOT NULL AND w.expected IS NULL
+          ORDER BY w.n
+        );
         v_until := p_until[:v_last - 1] || array_fill(NULL::bigint, ARRAY[cardinality(p_until) - v_last + 1]);
       END IF;
       RETURN QUERY
@@ -336,6 +347,38 @@ BEGIN
       FROM unnest(v_lost) AS lost (n)
       UNION ALL
       SELECT 'begun', begun.n, 0::bigint, NULL, NULL, NULL, NULL, NULL, NULL FROM unnest(v_begun) AS begun (n);
+  END IF;
+
+  IF p_expected IS NOT NULL THEN
+    -- Nobody can commit a turn of what is given (S1), and its row was made here: there is no message but those of this call.
+    SELECT array_agg(w.n::integer), array_agg(w.n::integer) FILTER (
+      WHERE w.expected = '' AND w.n = ANY (v_given) AND w.n = ANY (v_fresh)
+    )
+    INTO v_foreseen, v_alike
+    FROM unnest(p_expected) WITH ORDINALITY AS w (expected, n) WHERE w.expected IS NOT NULL;
+    v_alike := v_alike || ARRAY (
+      SELECT array_position(p_targets, i.instance_id) FROM {schema}.instances AS i
+      WHERE i.instance_id = ANY (
+          ARRAY (SELECT p_targets[g.n] FROM unnest(v_given) AS g (n) WHERE p_expected[g.n] <> '') -- T7
+        )
+        AND i.last_commit = p_expected[array_position(p_targets, i.instance_id)] AND i.last_committer = p_reader
+        AND EXISTS (
+          SELECT 1 FROM {schema}.executions AS x
+          WHERE x.instance_id = i.instance_id AND x.execution_id = i.current_execution_id
+            AND (x.pinned_major IS NULL OR (x.pinned_major, x.pinned_minor, x.pinned_patch)
+              BETWEEN (p_min[1], p_min[2], p_min[3]) AND (p_max[1], p_max[2], p_max[3]))
+          OFFSET 0
+        )
+    );
+    IF cardinality(v_alike) < cardinality(v_foreseen) THEN
+      v_undone := ARRAY (SELECT g.n FROM unnest(v_given) AS g (n) WHERE g.n = ANY (v_foreseen) AND g.n <> ALL (v_alike));
+      PERFORM {schema}.release_schedule(ARRAY (SELECT p_targets[u.n] FROM unnest(v_undone) AS u (n)), true);
+      v_open := v_open + cardinality(v_undone);
+      RETURN QUERY
+        SELECT 'unlike', f.n, 0::bigint, NULL::text, NULL::text, NULL::text, NULL::text, NULL::text, NULL::bigint
+        FROM unnest(v_foreseen) AS f (n) WHERE f.n <> ALL (v_alike);
+    END IF;
+    v_given := ARRAY (SELECT g.n FROM unnest(v_given) AS g (n) WHERE g.n <> ALL (v_foreseen));
   END IF;
 
   IF v_fresh <> '{}' AND v_given <> '{}' THEN
@@ -1052,6 +1095,52 @@ BEGIN
       RETURN QUERY SELECT 'passed', 0, 0::bigint, NULL::text, NULL::bigint, false;
     END;
   END IF;
+END
+$$;
+
+-- Sends messages as deliver, and then commits, as commit_turns, turns of targets that somebody has already: p_… are the parameters
+-- of the one, and t_… those of the other. Where the target is not as it was expected, or its messages were not sent, he has no
+-- lock, and nothing is committed. So both are there, or neither is, and no activity begins before its turn is committed.
+--
+-- S2: no turn here writes to another instance, or cancels activities. Rows of these would be locked too late.
+--
+-- Answers what they answer, one after the other. "of_turns" says of which of them it is.
+CREATE FUNCTION {schema}.deliver_and_commit(
+  p_now bigint, p_reader text, p_min bigint[], p_max bigint[], p_lapses boolean, p_spares text[], p_claims_until bigint,
+  p_acts bigint[], p_act_tokens text[],
+  p_targets text[], p_ready_at bigint[], p_places bigint[], p_firsts integer[], p_lasts integer[], p_tokens text[],
+  p_until bigint[], p_expected text[],
+  p_of integer[], p_senders integer[], p_due bigint[], p_visible bigint[], p_kinds text[], p_parents text[],
+  p_timer_executions bigint[], p_timers bigint[], p_items text[], p_absent boolean[],
+  p_committer text, t_ids text[], t_tokens text[], t_executions bigint[], t_heads integer[],
+  t_names text[], t_versions text[], t_parents text[], t_statuses text[], t_outputs text[], t_majors bigint[],
+  t_minors bigint[], t_patches bigint[],
+  t_event_turns integer[], t_event_ids bigint[], t_event_types text[], t_event_data text[],
+  t_act_turns integer[], t_act_instances text[], t_act_executions bigint[], t_act_ids bigint[], t_act_tags text[],
+  t_act_sessions text[], t_act_items text[], t_act_tokens text[], t_act_until bigint[],
+  t_wanted text[], t_owners text[], t_session_until bigint, t_lapses boolean,
+  t_custom json, t_values json, t_messages json, t_cancelled json, t_cancelled_timers json
+) RETURNS TABLE (
+  of_turns boolean, part text, turn integer, id bigint, a text, b text, c text, d text, e text, n bigint, is_over boolean
+)
+LANGUAGE plpgsql VOLATILE SET jit = off SET plan_cache_mode = force_generic_plan SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  RETURN QUERY
+    SELECT false, f.part, f.turn, f.id, f.a, f.b, f.c, f.d, f.e, f.n, false
+    FROM {schema}.deliver(
+      p_now, p_reader, p_min, p_max, p_lapses, p_spares, p_claims_until, p_acts, p_act_tokens, p_targets,
+      p_ready_at, p_places, p_firsts, p_lasts, p_tokens, p_until, p_expected, p_of, p_senders, p_due,
+      p_visible, p_kinds, p_parents, p_timer_executions, p_timers, p_items, p_absent
+    ) AS f;
+  RETURN QUERY
+    SELECT true, f.part, f.turn, f.id, f.a, NULL::text, NULL::text, NULL::text, NULL::text, f.n, f.is_over
+    FROM {schema}.commit_turns(
+      p_now, p_committer, t_ids, t_tokens, t_executions, t_heads, t_names, t_versions, t_parents, t_statuses,
+      t_outputs, t_majors, t_minors, t_patches, t_event_turns, t_event_ids, t_event_types, t_event_data,
+      t_act_turns, t_act_instances, t_act_executions, t_act_ids, t_act_tags, t_act_sessions, t_act_items,
+      t_act_tokens, t_act_until, t_wanted, t_owners, t_session_until, t_lapses, t_custom, t_values,
+      t_messages, t_cancelled, t_cancelled_timers
+    ) AS f;
 END
 $$;
 

@@ -1,0 +1,70 @@
+// providers/postgres/known-instances.ts — instances whose last turn this provider has committed: what the store would say of them.
+//
+//   K1. An instance is known from the answer to its commit until somebody is handed it again. What is not known for certain is
+//       not known.
+//   K2. What is known may be out of date: others commit, too. Whoever relies on it has the store compare the last commit.
+//   K3. Those that nobody has asked for in a long time are forgotten.
+
+import { toColumn } from "../../provider/kit/text-column.js";
+import type { LockedOrchestrationItem, TurnCommit } from "../../provider/provider.js";
+import { turnLock } from "./lock-token.js";
+
+export interface KnownInstance {
+  /** The token by which its last turn was committed. */
+  readonly lockToken: string;
+  readonly name: string;
+  readonly version: string;
+  readonly executionId: number;
+}
+
+interface Entry extends KnownInstance {
+  readonly isCommitted: boolean;
+}
+
+/** More than are in flight at once, in most processes. K3 */
+const MOST_KNOWN = 10_000;
+
+export class KnownInstances {
+  /** By id, as stored; those that were handed out last come last. */
+  readonly #entries = new Map<string, Entry>();
+
+  /** `id`: as stored. */
+  get(id: string): KnownInstance | null {
+    const entry = this.#entries.get(id);
+    return entry?.isCommitted === true ? entry : null;
+  }
+
+  /** It has begun, and may have ended since. */
+  hasBegun(id: string): boolean {
+    return this.#entries.has(id);
+  }
+
+  /** Somebody has it, and may commit a turn of it. */
+  handedOut({ item, lockToken }: LockedOrchestrationItem): void {
+    const { instance, orchestrationName: name, version, executionId } = item;
+    const id = toColumn(instance);
+    this.#entries.delete(id);
+    this.#entries.set(id, { lockToken, name, version, executionId, isCommitted: false });
+    if (this.#entries.size <= MOST_KNOWN) return;
+    for (const oldest of this.#entries.keys()) {
+      this.#entries.delete(oldest);
+      return;
+    }
+  }
+
+  /** This turn is in the store. */
+  committed(lockToken: string, { executionId, metadata }: TurnCommit): void {
+    const { id } = turnLock(lockToken);
+    const entry = this.#entries.get(id);
+    if (entry === undefined || entry.lockToken !== lockToken) return;
+    const { status = "Running", orchestrationName, orchestrationVersion } = metadata;
+    if (status !== "Running" || executionId < entry.executionId) {
+      this.#entries.delete(id);
+      return;
+    }
+    const isNamed = orchestrationName !== undefined && orchestrationVersion !== undefined;
+    const name = isNamed ? orchestrationName : entry.name;
+    const version = isNamed ? orchestrationVersion : entry.version;
+    this.#entries.set(id, { lockToken, name, version, executionId, isCommitted: true });
+  }
+}
