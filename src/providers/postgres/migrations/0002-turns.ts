@@ -118,6 +118,8 @@ $$;
 --     p_tokens, p_until     by which lock somebody wants it at once, if he may have it; null: nobody does. All until one time
 --     p_expected            he has it already, as of this last commit, or, if '', as one that nobody has begun; null: he has not.
 --                           Null instead of the list: nobody has anything
+--   p_turns                 instances whose turns are committed next, in the same transaction, if they are as expected. Messages that
+--                           such a turn has answered are not written: nobody could ever see them
 --   p_of                    the messages: for each the ordinal of its target
 --     p_senders             the ordinal of the activity whose outcome it is, or 0
 --     p_absent              a start that is sent only if the instance has not begun. Two starts of one instance are never in
@@ -144,7 +146,7 @@ CREATE FUNCTION {schema}.deliver(
   p_targets text[], p_ready_at bigint[], p_places bigint[], p_firsts integer[], p_lasts integer[], p_tokens text[],
   p_until bigint[], p_expected text[],
   p_of integer[], p_senders integer[], p_due bigint[], p_visible bigint[], p_kinds text[], p_parents text[],
-  p_timer_executions bigint[], p_timers bigint[], p_items text[], p_absent boolean[]
+  p_timer_executions bigint[], p_timers bigint[], p_items text[], p_absent boolean[], p_turns text[] DEFAULT '{}'
 ) RETURNS TABLE (part text, turn integer, id bigint, a text, b text, c text, d text, e text, n bigint)
 LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan SET search_path = pg_catalog, pg_temp AS $$
@@ -176,8 +178,11 @@ DECLARE
   v_absent text[];
   v_undone integer[];
   -- Targets that somebody has already, and those of them that are as he expects.
-  v_foreseen integer[];
+  v_foreseen integer[] := '{}';
   v_alike integer[];
+  v_unlike integer[] := '{}';
+  -- Those whose messages nobody will ever look for.
+  v_answered integer[] := '{}';
   v_warm integer;
   v_cold integer[];
 BEGIN
@@ -310,6 +315,37 @@ BEGIN
     END IF;
   END IF;
 
+  IF p_expected IS NOT NULL THEN
+    -- Nobody can commit a turn of what is given (S1), and its row was made here: there is no message but those of this call.
+    SELECT array_agg(w.n::integer), array_agg(w.n::integer) FILTER (WHERE w.expected = '' AND w.n = ANY (v_fresh))
+    INTO v_foreseen, v_alike
+    FROM unnest(p_expected) WITH ORDINALITY AS w (expected, n) WHERE w.expected IS NOT NULL;
+    v_alike := v_alike || ARRAY (
+      SELECT array_position(p_targets, i.instance_id) FROM {schema}.instances AS i
+      WHERE i.instance_id = ANY (
+          ARRAY (SELECT p_targets[g.n] FROM unnest(v_given) AS g (n) WHERE p_expected[g.n] <> '') -- T7
+        )
+        AND i.last_commit = p_expected[array_position(p_targets, i.instance_id)] AND i.last_committer = p_reader
+        AND EXISTS (
+          SELECT 1 FROM {schema}.executions AS x
+          WHERE x.instance_id = i.instance_id AND x.execution_id = i.current_execution_id
+            AND (x.pinned_major IS NULL OR (x.pinned_major, x.pinned_minor, x.pinned_patch)
+              BETWEEN (p_min[1], p_min[2], p_min[3]) AND (p_max[1], p_max[2], p_max[3]))
+          OFFSET 0
+        )
+    );
+    IF v_lost <> '{}' OR v_begun <> '{}' THEN
+      v_alike := ARRAY (
+        SELECT a.n FROM unnest(v_alike) AS a (n) WHERE NOT EXISTS (
+          SELECT 1 FROM unnest(p_of, p_senders) WITH ORDINALITY AS m (target, sender, n)
+          WHERE m.target = a.n AND (m.sender = ANY (v_lost) OR m.n = ANY (v_begun))
+        )
+      );
+    END IF;
+    v_alike := ARRAY (SELECT a.n FROM unnest(v_alike) AS a (n) WHERE a.n = ANY (v_given));
+    v_unlike := ARRAY (SELECT f.n FROM unnest(v_foreseen) AS f (n) WHERE f.n <> ALL (v_alike));
+    v_answered := ARRAY (SELECT a.n FROM unnest(v_alike) AS a (n) WHERE p_targets[a.n] = ANY (p_turns));
+  END IF;
   INSERT INTO {schema}.messages
     (id, instance_id, due_at, visible_at, kind, parent_instance_id, timer_execution_id, timer_id, work_item)
   SELECT m.id, p_targets[m.target], m.due, m.visible, m.kind, m.parent, m.timer_execution, m.timer, m.item
@@ -319,7 +355,7 @@ BEGIN
            unnest(p_timer_executions) AS timer_execution, unnest(p_timers) AS timer, unnest(p_items) AS item,
            generate_subscripts(v_ids, 1) AS n
   ) AS m
-  WHERE m.sender <> ALL (v_lost) AND m.n <> ALL (v_begun);
+  WHERE m.sender <> ALL (v_lost) AND m.n <> ALL (v_begun) AND m.target <> ALL (v_answered);
 
   IF v_lost <> '{}' OR v_begun <> '{}' THEN
     -- Their rows were locked, or made, for nothing.
@@ -349,35 +385,15 @@ BEGIN
       SELECT 'begun', begun.n, 0::bigint, NULL, NULL, NULL, NULL, NULL, NULL FROM unnest(v_begun) AS begun (n);
   END IF;
 
-  IF p_expected IS NOT NULL THEN
-    -- Nobody can commit a turn of what is given (S1), and its row was made here: there is no message but those of this call.
-    SELECT array_agg(w.n::integer), array_agg(w.n::integer) FILTER (
-      WHERE w.expected = '' AND w.n = ANY (v_given) AND w.n = ANY (v_fresh)
-    )
-    INTO v_foreseen, v_alike
-    FROM unnest(p_expected) WITH ORDINALITY AS w (expected, n) WHERE w.expected IS NOT NULL;
-    v_alike := v_alike || ARRAY (
-      SELECT array_position(p_targets, i.instance_id) FROM {schema}.instances AS i
-      WHERE i.instance_id = ANY (
-          ARRAY (SELECT p_targets[g.n] FROM unnest(v_given) AS g (n) WHERE p_expected[g.n] <> '') -- T7
-        )
-        AND i.last_commit = p_expected[array_position(p_targets, i.instance_id)] AND i.last_committer = p_reader
-        AND EXISTS (
-          SELECT 1 FROM {schema}.executions AS x
-          WHERE x.instance_id = i.instance_id AND x.execution_id = i.current_execution_id
-            AND (x.pinned_major IS NULL OR (x.pinned_major, x.pinned_minor, x.pinned_patch)
-              BETWEEN (p_min[1], p_min[2], p_min[3]) AND (p_max[1], p_max[2], p_max[3]))
-          OFFSET 0
-        )
-    );
-    IF cardinality(v_alike) < cardinality(v_foreseen) THEN
-      v_undone := ARRAY (SELECT g.n FROM unnest(v_given) AS g (n) WHERE g.n = ANY (v_foreseen) AND g.n <> ALL (v_alike));
-      PERFORM {schema}.release_schedule(ARRAY (SELECT p_targets[u.n] FROM unnest(v_undone) AS u (n)), true);
-      v_open := v_open + cardinality(v_undone);
-      RETURN QUERY
-        SELECT 'unlike', f.n, 0::bigint, NULL::text, NULL::text, NULL::text, NULL::text, NULL::text, NULL::bigint
-        FROM unnest(v_foreseen) AS f (n) WHERE f.n <> ALL (v_alike);
-    END IF;
+  IF v_unlike <> '{}' THEN
+    v_undone := ARRAY (SELECT u.n FROM unnest(v_unlike) AS u (n) WHERE u.n = ANY (v_given));
+    PERFORM {schema}.release_schedule(ARRAY (SELECT p_targets[u.n] FROM unnest(v_undone) AS u (n)), true);
+    v_open := v_open + cardinality(v_undone);
+    RETURN QUERY
+      SELECT 'unlike', u.n, 0::bigint, NULL::text, NULL::text, NULL::text, NULL::text, NULL::text, NULL::bigint
+      FROM unnest(v_unlike) AS u (n);
+  END IF;
+  IF v_foreseen <> '{}' THEN
     v_given := ARRAY (SELECT g.n FROM unnest(v_given) AS g (n) WHERE g.n <> ALL (v_foreseen));
   END IF;
 
@@ -1130,7 +1146,7 @@ BEGIN
     FROM {schema}.deliver(
       p_now, p_reader, p_min, p_max, p_lapses, p_spares, p_claims_until, p_acts, p_act_tokens, p_targets,
       p_ready_at, p_places, p_firsts, p_lasts, p_tokens, p_until, p_expected, p_of, p_senders, p_due,
-      p_visible, p_kinds, p_parents, p_timer_executions, p_timers, p_items, p_absent
+      p_visible, p_kinds, p_parents, p_timer_executions, p_timers, p_items, p_absent, t_ids
     ) AS f;
   RETURN QUERY
     SELECT true, f.part, f.turn, f.id, f.a, NULL::text, NULL::text, NULL::text, NULL::text, f.n, f.is_over

@@ -1,0 +1,510 @@
+// A fetch that waits may be handed an instance before the messages to it are stored, where this provider knows what the store
+// would say; and its turn is committed with them. Where the store would have said anything else, it is as if nobody had been told.
+
+import { describe, expect, onTestFinished, test } from "vitest";
+import { type Clock, systemClock } from "../../src/clock.js";
+import type { Event } from "../../src/history/event.js";
+import type {
+  FetchOrchestrationOptions,
+  LockedOrchestrationItem,
+  LockedWorkItem,
+  TurnCommit,
+} from "../../src/provider/provider.js";
+import {
+  act,
+  done,
+  event,
+  NAMED,
+  raised,
+  scheduled,
+  start,
+  started,
+  supports,
+  turn,
+} from "../../src/provider-tests/builders.js";
+import { fetchTurn, takeTurn, takeWork } from "../../src/provider-tests/steps.js";
+import { Confidence } from "../../src/providers/postgres/confidence.js";
+import { PostgresProvider } from "../../src/providers/postgres/index.js";
+import { ServerProxy } from "./postgres-proxy.js";
+import { OwnDatabase } from "./postgres-rivals.js";
+
+const URL = process.env.DUROXIDE_TEST_PG_URL;
+const POLL = { lockTimeoutMs: 60_000, pollTimeoutMs: 600_000 };
+/** What somebody has found empty stays so until there is news. */
+const STOPPED: Clock = {
+  now: () => 1_000_000,
+  setTimer: (delayMs, callback) => systemClock.setTimer(delayMs, callback),
+};
+const LOCK_LOST = { kind: "lock-lost" };
+
+/** The instance "a" runs, and waits for its activity 2, which this worker has; a fetch waits for turns, to whom it is warm. */
+async function open(options: { readonly metadata?: TurnCommit["metadata"] } = {}) {
+  const database = await OwnDatabase.open(URL!);
+  const proxy = await ServerProxy.to(database.url);
+  const provider = await PostgresProvider.open(proxy.url, { clock: STOPPED, wakeUps: "local", schema: "duroxide" });
+  onTestFinished(() => provider.close());
+  const ended = new AbortController();
+  onTestFinished(() => ended.abort());
+  await provider.enqueueForOrchestrator(start("a"));
+  const { lockToken } = await takeTurn(provider);
+  await provider.ackOrchestrationItem(
+    lockToken,
+    turn({
+      events: [started("a"), scheduled("a", 2)],
+      workerItems: [act("a", 2)],
+      metadata: { ...NAMED, ...options.metadata },
+    }),
+  );
+  const work = await takeWork(provider);
+  const warm = new Map([["a", lockToken]]);
+  return {
+    database,
+    provider,
+    proxy,
+    work,
+    warm,
+    /** One who shares the schema. Nobody here hears of what it does. */
+    other: () => database.provider({ clock: STOPPED }),
+    slot: (wants: Partial<FetchOrchestrationOptions> = {}): Promise<Slot> =>
+      waiting(provider, { ...POLL, warm, ...wants }, ended.signal),
+  };
+}
+
+/** A fetch that waits. */
+interface Slot {
+  readonly found: Promise<LockedOrchestrationItem | null>;
+  /** Commits this turn as soon as it is handed anything. */
+  answers(commit: Partial<TurnCommit>): Promise<void>;
+}
+
+/** Resolves when the fetch waits: after a look that found nothing, the next one waits at once. */
+async function waiting(
+  provider: PostgresProvider,
+  wants: FetchOrchestrationOptions,
+  ended: AbortSignal,
+): Promise<Slot> {
+  const onlyLooks = new AbortController();
+  const looked = provider.fetchOrchestrationItem({ ...wants, signal: onlyLooks.signal });
+  onlyLooks.abort();
+  expect(await looked).toBeNull();
+  const found = provider.fetchOrchestrationItem({ ...wants, signal: ended });
+  await round();
+  return {
+    found,
+    answers: async (commit) => {
+      const locked = await found;
+      await provider.ackOrchestrationItem(locked!.lockToken, turn(commit));
+    },
+  };
+}
+
+function round(): Promise<void> {
+  return new Promise((resolve) => void setImmediate(resolve));
+}
+
+function activityDone(eventId: number, sourceEventId: number): Event {
+  return event("a", eventId, { type: "ActivityCompleted", result: "1" }, { sourceEventId });
+}
+
+/** The turn that answers the outcome of activity 2, and asks for the next one. */
+const NEXT: Partial<TurnCommit> = {
+  events: [activityDone(3, 2), scheduled("a", 4)],
+  workerItems: [act("a", 4)],
+};
+
+/** Notes which transactions remove activities, store messages and write history. */
+async function watchTransactions(database: OwnDatabase): Promise<() => Promise<readonly (readonly string[])[]>> {
+  await database.query("CREATE TABLE {schema}.noted (what text, by_whom text, n bigint GENERATED ALWAYS AS IDENTITY)");
+  await database.query(`CREATE FUNCTION {schema}.note() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+      INSERT INTO {schema}.noted (what, by_whom) VALUES (TG_ARGV[0], pg_current_xact_id()::text);
+      RETURN NULL;
+    END $$`);
+  for (const [what, when] of [
+    ["outcome", "DELETE ON {schema}.activities"],
+    ["message", "INSERT ON {schema}.messages"],
+    ["event", "INSERT ON {schema}.history"],
+  ]) {
+    await database.query(
+      `CREATE TRIGGER note_${what} AFTER ${when} FOR EACH ROW EXECUTE FUNCTION {schema}.note('${what}')`,
+    );
+  }
+  return async () => {
+    const rows = await database.query<{ readonly what: string }>(
+      `SELECT string_agg(DISTINCT what, ' ' ORDER BY what) AS what FROM {schema}.noted GROUP BY by_whom ORDER BY min(n)`,
+    );
+    return rows.map(({ what }) => what.split(" "));
+  };
+}
+
+async function eventsOf(provider: PostgresProvider, instance: string): Promise<readonly number[]> {
+  return (await provider.read(instance)).map(({ eventId }) => eventId);
+}
+
+/** Nobody has been answered, and nothing is stored, until this one lets go. */
+async function heldUp(database: OwnDatabase, { lockToken }: LockedWorkItem) {
+  const rival = await database.rival();
+  const row = /@(\d+)/.exec(lockToken)![1];
+  await rival.query("SELECT 1 FROM {schema}.activities WHERE id = $1 FOR UPDATE", [row]);
+  return rival;
+}
+
+const BLOCKED = "FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid))";
+
+async function isPending(promise: Promise<unknown>): Promise<boolean> {
+  for (let rounds = 0; rounds < 10; rounds += 1) await round();
+  const pending = Symbol("pending");
+  return (await Promise.race([promise, Promise.resolve(pending)])) === pending;
+}
+
+describe.skipIf(URL === undefined)("a turn that can be foreseen", () => {
+  test("is committed by the transaction that stores what it answers, which nobody need write down", async () => {
+    const { database, provider, work, slot, warm } = await open();
+    const transactions = await watchTransactions(database);
+    const first = await slot();
+    const worker = provider.fetchWorkItem({ ...POLL });
+    await round();
+
+    const acked = first.answers(NEXT);
+    await provider.ackWorkItem(work.lockToken, done("a", 2));
+    await acked;
+
+    expect(await transactions()).toEqual([["event", "outcome"]]);
+    const { item, attemptCount } = (await first.found)!;
+    expect(attemptCount).toBe(1);
+    expect(item).toEqual({
+      instance: "a",
+      orchestrationName: NAMED.orchestrationName,
+      version: NAMED.orchestrationVersion,
+      executionId: 1,
+      messages: [done("a", 2)],
+      warmAsOf: warm.get("a"),
+      history: [],
+      historyError: null,
+      kvSnapshot: new Map(),
+    });
+    expect(await eventsOf(provider, "a")).toEqual([1, 2, 3, 4]);
+    expect(await worker).toMatchObject({ item: act("a", 4), attemptCount: 1, executionState: "running" });
+    expect(await database.query("SELECT 1 FROM {schema}.schedule")).toEqual([]);
+    expect(await fetchTurn(provider)).toBeNull();
+  });
+
+  test("may be followed by another one: what was committed last is known", async () => {
+    const { database, provider, work, slot, warm } = await open();
+    const first = await slot();
+    const acked = first.answers(NEXT);
+    await provider.ackWorkItem(work.lockToken, done("a", 2));
+    await acked;
+    warm.set("a", (await first.found)!.lockToken);
+    const transactions = await watchTransactions(database);
+
+    const second = await slot();
+    const last = second.answers({ events: [activityDone(5, 4)] });
+    await provider.ackWorkItem((await takeWork(provider)).lockToken, done("a", 4));
+    await last;
+
+    expect(await transactions()).toEqual([["event", "outcome"]]);
+  });
+
+  test("is that of a new instance, too, if nobody has begun it", async () => {
+    const { database, provider, slot } = await open();
+    const transactions = await watchTransactions(database);
+    const first = await slot();
+    const acked = first.answers({ events: [started("new")], metadata: NAMED });
+
+    expect(await provider.enqueueForOrchestrator(start("new"), { ifAbsent: true })).toBe("enqueued");
+    await acked;
+
+    expect(await transactions()).toEqual([["event"]]);
+    expect((await first.found)!.item).toMatchObject({ instance: "new", executionId: 1, warmAsOf: null, history: [] });
+    expect(await eventsOf(provider, "new")).toEqual([1]);
+  });
+
+  test("is not committed of a new instance that somebody else has begun", async () => {
+    const { provider, slot, other: openOther } = await open();
+    const first = await slot();
+    const other = await openOther();
+    await other.enqueueForOrchestrator(start("new"));
+    await other.ackOrchestrationItem(
+      (await takeTurn(other)).lockToken,
+      turn({ events: [started("new")], metadata: NAMED }),
+    );
+    const acked = first.answers({ events: [started("new", { input: "another" })], metadata: NAMED });
+
+    const [sent] = await Promise.all([
+      provider.enqueueForOrchestrator(start("new"), { ifAbsent: true }),
+      expect(acked).rejects.toMatchObject(LOCK_LOST),
+    ]);
+
+    expect(sent).toBe("exists");
+    expect(await fetchTurn(provider)).toBeNull();
+  });
+
+  test("is not committed after another one's turn", async () => {
+    const { provider, work, slot, other: openOther } = await open();
+    const first = await slot();
+    const other = await openOther();
+    await other.enqueueForOrchestrator(raised("a"));
+    const signalled = event("a", 3, { type: "ExternalEvent", name: "signal", data: "{}" });
+    await other.ackOrchestrationItem((await takeTurn(other)).lockToken, turn({ events: [signalled] }));
+    const acked = first.answers({ events: [activityDone(9, 2)] });
+
+    await Promise.all([
+      provider.ackWorkItem(work.lockToken, done("a", 2)),
+      expect(acked).rejects.toMatchObject(LOCK_LOST),
+    ]);
+
+    expect(await takeTurn(provider)).toMatchObject({
+      attemptCount: 1,
+      item: { messages: [done("a", 2)], warmAsOf: null },
+    });
+    expect(await eventsOf(provider, "a")).toEqual([1, 2, 3]);
+  });
+
+  test("is not committed where another message was there before: both come together, in their order", async () => {
+    const { provider, work, slot, other: openOther } = await open();
+    const first = await slot();
+    await (await openOther()).enqueueForOrchestrator(raised("a"));
+    const acked = first.answers(NEXT);
+
+    await Promise.all([
+      provider.ackWorkItem(work.lockToken, done("a", 2)),
+      expect(acked).rejects.toMatchObject(LOCK_LOST),
+    ]);
+
+    const { item, attemptCount } = await takeTurn(provider);
+    expect(attemptCount).toBe(1);
+    expect(item.messages).toEqual([raised("a"), done("a", 2)]);
+    expect(await eventsOf(provider, "a")).toEqual([1, 2]);
+  });
+
+  test("gives way to what has waited longer", async () => {
+    const { provider, work, slot, other: openOther } = await open();
+    const first = await slot();
+    await (await openOther()).enqueueForOrchestrator(start("older"));
+    const acked = first.answers(NEXT);
+
+    await Promise.all([
+      provider.ackWorkItem(work.lockToken, done("a", 2)),
+      expect(acked).rejects.toMatchObject(LOCK_LOST),
+    ]);
+
+    expect((await takeTurn(provider)).item.instance).toBe("older");
+    expect(await takeTurn(provider)).toMatchObject({ attemptCount: 1, item: { messages: [done("a", 2)] } });
+  });
+
+  test("is not committed while another provider has the instance", async () => {
+    const { provider, work, slot, other: openOther } = await open();
+    const first = await slot();
+    const other = await openOther();
+    await other.enqueueForOrchestrator(raised("a"));
+    const { lockToken } = await takeTurn(other);
+    const acked = first.answers(NEXT);
+
+    await Promise.all([
+      provider.ackWorkItem(work.lockToken, done("a", 2)),
+      expect(acked).rejects.toMatchObject(LOCK_LOST),
+    ]);
+
+    expect(await fetchTurn(provider)).toBeNull();
+    await other.ackOrchestrationItem(lockToken, turn());
+    expect((await takeTurn(provider)).item.messages).toEqual([done("a", 2)]);
+  });
+
+  test("is not committed where the store knows that its runtime cannot replay it", async () => {
+    const { provider, work, slot } = await open({ metadata: { pinnedVersion: { major: 3, minor: 0, patch: 0 } } });
+    const first = await slot({ capability: supports("1.0.0..2.0.0") });
+    const acked = first.answers(NEXT);
+
+    await Promise.all([
+      provider.ackWorkItem(work.lockToken, done("a", 2)),
+      expect(acked).rejects.toMatchObject(LOCK_LOST),
+    ]);
+
+    expect(await takeTurn(provider)).toMatchObject({ attemptCount: 1, item: { messages: [done("a", 2)] } });
+  });
+
+  test("is not committed where the lock of the activity is lost, and neither is the outcome", async () => {
+    const { database, provider, work, slot } = await open();
+    await provider.abandonWorkItem(work.lockToken);
+    const first = await slot();
+    const acked = first.answers(NEXT);
+
+    const outcomes = await Promise.allSettled([acked, provider.ackWorkItem(work.lockToken, done("a", 2))]);
+
+    expect(outcomes).toMatchObject([{ reason: LOCK_LOST }, { reason: LOCK_LOST }]);
+    expect(await eventsOf(provider, "a")).toEqual([1, 2]);
+    expect(await database.query("SELECT 1 FROM {schema}.messages UNION ALL SELECT 1 FROM {schema}.schedule")).toEqual(
+      [],
+    );
+    expect(await takeWork(provider)).toMatchObject({ item: act("a", 2), attemptCount: 2 });
+  });
+
+  test("is computed only once the outcome is stored, if its activity was run before: it may be what ended the process", async () => {
+    const { database, provider, work, slot } = await open();
+    await provider.abandonWorkItem(work.lockToken);
+    const again = await takeWork(provider);
+    expect(again.attemptCount).toBe(2);
+    const first = await slot();
+    const rival = await heldUp(database, again);
+
+    const sent = provider.ackWorkItem(again.lockToken, done("a", 2));
+    await database.untilBlockedBy(rival);
+    expect(await isPending(first.found)).toBe(true);
+
+    await rival.rollback();
+    await sent;
+    expect((await first.found)?.item.messages).toEqual([done("a", 2)]);
+  });
+
+  test("is not computed by a runtime that has forgotten it, or knows another turn than the last", async () => {
+    const { database, provider, work, slot, warm } = await open();
+    warm.set("a", "another@a");
+    const first = await slot();
+    const rival = await heldUp(database, work);
+
+    const sent = provider.ackWorkItem(work.lockToken, done("a", 2));
+    await database.untilBlockedBy(rival);
+    expect(await isPending(first.found)).toBe(true);
+
+    await rival.rollback();
+    await sent;
+    expect((await first.found)?.item).toMatchObject({ messages: [done("a", 2)], warmAsOf: null });
+  });
+
+  test("that comes late waits until what it answers is stored, and is then committed like any other", async () => {
+    const { database, provider, work, slot } = await open();
+    const transactions = await watchTransactions(database);
+    const first = await slot();
+    const rival = await heldUp(database, work);
+    const sent = provider.ackWorkItem(work.lockToken, done("a", 2));
+    await database.untilBlockedBy(rival);
+
+    const acked = first.answers(NEXT);
+    expect(await isPending(Promise.race([acked, sent]))).toBe(true);
+    await rival.rollback();
+    await Promise.all([acked, sent]);
+
+    expect(await transactions()).toEqual([["message", "outcome"], ["event"]]);
+    expect(await eventsOf(provider, "a")).toEqual([1, 2, 3, 4]);
+    expect(await fetchTurn(provider)).toBeNull();
+  });
+
+  test("can be given back, and its lock renewed, while what it answers is on its way", async () => {
+    const { database, provider, work, slot } = await open();
+    const first = await slot();
+    const rival = await heldUp(database, work);
+    const sent = provider.ackWorkItem(work.lockToken, done("a", 2));
+    await database.untilBlockedBy(rival);
+    const { lockToken } = (await first.found)!;
+
+    const renewed = provider.renewOrchestrationItemLock(lockToken, 60_000);
+    await rival.rollback();
+    await Promise.all([sent, renewed]);
+    await provider.abandonOrchestrationItem(lockToken);
+
+    expect(await takeTurn(provider)).toMatchObject({ attemptCount: 2, item: { messages: [done("a", 2)] } });
+  });
+
+  test("given back at once is there for others", async () => {
+    const { provider, work, slot } = await open();
+    const first = await slot();
+    const back = first.found.then((locked) =>
+      provider.abandonOrchestrationItem(locked!.lockToken, { ignoreAttempt: true }),
+    );
+
+    await provider.ackWorkItem(work.lockToken, done("a", 2));
+    await back;
+
+    expect(await takeTurn(provider)).toMatchObject({ attemptCount: 1, item: { messages: [done("a", 2)] } });
+  });
+
+  test("is committed once, however often it is acked", async () => {
+    const { provider, work, slot } = await open();
+    const first = await slot();
+    const acked = first.answers(NEXT);
+    const again = first.answers(NEXT);
+
+    const outcomes = await Promise.allSettled([acked, again, provider.ackWorkItem(work.lockToken, done("a", 2))]);
+
+    expect(outcomes).toMatchObject([{ status: "fulfilled" }, { reason: LOCK_LOST }, { status: "fulfilled" }]);
+    expect(await eventsOf(provider, "a")).toEqual([1, 2, 3, 4]);
+  });
+
+  test("is committed after what it answers, and not with it, if it writes to others or cancels activities", async () => {
+    for (const rest of [
+      { orchestratorItems: [start("child", { parentInstance: "a", parentId: 4 })] },
+      { cancelledActivities: [{ instance: "a", executionId: 1, id: 7 }] },
+    ]) {
+      const { database, provider, work, slot } = await open();
+      const transactions = await watchTransactions(database);
+      const first = await slot();
+      const acked = first.answers({ events: [activityDone(3, 2)], ...rest });
+
+      await provider.ackWorkItem(work.lockToken, done("a", 2));
+      await acked;
+
+      expect((await transactions()).map((each) => each.filter((what) => what !== "message"))).toEqual([
+        ["outcome"],
+        ["event"],
+      ]);
+    }
+  });
+
+  test("that the store refuses takes back nothing but itself", async () => {
+    const { database, provider, work, slot } = await open();
+    const first = await slot();
+    const acked = first.answers({ events: [scheduled("a", 2)] }); // There is such an event.
+
+    await Promise.all([
+      provider.ackWorkItem(work.lockToken, done("a", 2)),
+      expect(acked).rejects.toMatchObject(LOCK_LOST),
+    ]);
+
+    expect(await database.query("SELECT 1 FROM {schema}.activities")).toEqual([]);
+    expect(await takeTurn(provider)).toMatchObject({ attemptCount: 1, item: { messages: [done("a", 2)] } });
+  });
+
+  test("is refused if the connection is lost; what has become of it is then all of it, or nothing", async () => {
+    for (const isLostOnServer of [true, false]) {
+      const { database, provider, proxy, work, slot } = await open();
+      const first = await slot();
+      const acked = first.answers(NEXT);
+      const rival = await heldUp(database, work);
+      const sent = provider.ackWorkItem(work.lockToken, done("a", 2));
+      const outcomes = Promise.allSettled([acked, sent]);
+      await database.untilBlockedBy(rival);
+
+      proxy.cut();
+      expect(await outcomes).toMatchObject([{ reason: LOCK_LOST }, { reason: { kind: "transient" } }]);
+      if (isLostOnServer) await database.query(`SELECT pg_terminate_backend(pid) ${BLOCKED}`, [rival.pid]);
+      while (isLostOnServer && (await database.query(`SELECT 1 ${BLOCKED}`, [rival.pid])).length > 0);
+      await rival.rollback();
+
+      const again = provider.ackWorkItem(work.lockToken, done("a", 2));
+      if (isLostOnServer) {
+        await again;
+        expect(await eventsOf(provider, "a")).toEqual([1, 2]);
+        expect(await takeTurn(provider)).toMatchObject({ attemptCount: 1, item: { messages: [done("a", 2)] } });
+      } else {
+        await expect(again).rejects.toMatchObject(LOCK_LOST);
+        expect(await eventsOf(provider, "a")).toEqual([1, 2, 3, 4]);
+        expect(await fetchTurn(provider)).toBeNull();
+      }
+    }
+  });
+});
+
+describe("confidence", () => {
+  test("is lost for a while when too much was wrong, and kept when most was right", () => {
+    let now = 0;
+    const clock: Clock = { now: () => now, setTimer: (delayMs, callback) => systemClock.setTimer(delayMs, callback) };
+    const confidence = new Confidence(clock);
+    for (let times = 0; times < 100; times += 1) confidence.learn(9, 1);
+    expect(confidence.isPaused).toBe(false);
+    for (let times = 0; times < 20; times += 1) confidence.learn(1, 1);
+    expect(confidence.isPaused).toBe(true);
+    now += 1_000;
+    expect(confidence.isPaused).toBe(false);
+  });
+});
