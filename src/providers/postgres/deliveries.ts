@@ -24,21 +24,22 @@ import type { PredictedTurns, Prediction } from "./predicted-turns.js";
 import type { SqlValue } from "./session.js";
 import type { Store } from "./store.js";
 import type { TurnPart } from "./turn-fetch.js";
-import type { TurnHandOff, WantedTarget } from "./turn-hand-off.js";
+import type { Offer, TurnHandOff, WantedTarget } from "./turn-hand-off.js";
 import type { CommitPart, PreparedCommit, TurnQueue } from "./turn-queue.js";
+import type { TurnCall } from "./turn-rows.js";
 import { type MessageRow, messageRow } from "./work-rows.js";
 
 const deliver = `
   SELECT * FROM {schema}.deliver(
     $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25,
-    $26, $27
+    $26, $27, $28, $29
   )
 `;
 const deliverAndCommit = `
   SELECT * FROM {schema}.deliver_and_commit(
     $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25,
     $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41, $42, $43, $44, $45, $46, $47, $48,
-    $49, $50, $51, $52, $53, $54, $55, $56, $57, $58, $59, $60, $61, $62
+    $49, $50, $51, $52, $53, $54, $55, $56, $57, $58, $59, $60, $61, $62, $63, $64
   )
 `;
 
@@ -152,8 +153,8 @@ export class Deliveries {
     try {
       parts =
         offer.foretold.length === 0
-          ? await this.#store.write<DeliveryPart>(operationOf(calls), deliver, values)
-          : await this.#withTurns(offer.foretold, operationOf(calls), values, now);
+          ? await this.#store.write<DeliveryPart>(operationOf(calls), deliver, [...values, [], []])
+          : await this.#withTurns(offer, operationOf(calls), values, now);
     } catch (error) {
       offer.giveBack();
       if (offer.foretold.length === 0 || !isAnswered(error)) throw error;
@@ -165,7 +166,7 @@ export class Deliveries {
 
   /** D5. Answers what is not about the turns. */
   async #withTurns(
-    foretold: readonly string[],
+    { targets, foretold }: Offer,
     operation: string,
     values: readonly SqlValue[],
     now: number,
@@ -174,8 +175,13 @@ export class Deliveries {
     let prepared: PreparedCommit | null = null;
     try {
       await turnsTaken(prediction);
-      prepared = this.#turns.prepare(prediction.close(), now);
-      const parts = await this.#store.write<EitherPart>(operation, deliverAndCommit, [...values, ...prepared.values]);
+      const turns = prediction.close();
+      prepared = this.#turns.prepare(turns, now);
+      const parts = await this.#store.write<EitherPart>(operation, deliverAndCommit, [
+        ...values,
+        ...foreseenColumns(targets, turns),
+        ...prepared.values,
+      ]);
       const sent = parts.filter((part) => !part.of_turns);
       prediction.settle(prepared.settle(parts.filter((part) => part.of_turns)));
       return sent;
@@ -281,7 +287,6 @@ function ackColumns(calls: readonly Delivery[]): readonly SqlValue[] {
 
 /** From `p_targets` to `p_expected`. */
 function targetColumns(targets: readonly WantedTarget[]): readonly SqlValue[] {
-  const isForetold = targets.some(({ wish }) => wish?.foreseen != null);
   const firsts: number[] = [];
   const lasts: number[] = [];
   let count = 0;
@@ -298,11 +303,21 @@ function targetColumns(targets: readonly WantedTarget[]): readonly SqlValue[] {
     integerArray(lasts),
     textArray(targets.map(({ wish }) => wish?.secret ?? null)),
     bigintArray(targets.map(({ wish }) => wish?.until ?? null)),
-    isForetold ? textArray(targets.map(({ wish }) => wish?.foreseen?.expected ?? null)) : null,
+    textArray(targets.map(({ wish }) => wish?.foreseen?.expected ?? null)),
   ];
 }
 
-/** From `p_of` on. Those of one target stand together. */
+/** `p_foreseen` and `p_answered`. */
+function foreseenColumns(targets: readonly WantedTarget[], turns: readonly TurnCall[]): readonly SqlValue[] {
+  const answered = new Set(turns.map(({ lockToken }) => lockToken));
+  const foreseen = targets.flatMap(({ wish }, place) =>
+    wish?.foreseen == null ? [] : [{ ordinal: place + 1, lockToken: wish.foreseen.locked.lockToken }],
+  );
+  const ofThem = foreseen.filter(({ lockToken }) => answered.has(lockToken));
+  return [integerArray(foreseen.map(({ ordinal }) => ordinal)), integerArray(ofThem.map(({ ordinal }) => ordinal))];
+}
+
+/** From `p_of` to `p_absent`. Those of one target stand together. */
 function messageColumns(targets: readonly Target[]): readonly SqlValue[] {
   const messages = targets.flatMap((target) => target.messages);
   return [

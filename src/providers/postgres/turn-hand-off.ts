@@ -8,8 +8,9 @@
 //   H5. Where a look is owed (`queue-signal.ts`, Q5), others who wait look beside them, as many as there was news for, and so many
 //       need not give way. Then it is paid; or owed again, where somebody was in the way or the statement failed. The same where
 //       others were in line a moment ago: whoever sends them is heard of only after they are there.
-//   H6. Whoever has been foretold what he would get (`foreseen-turns.ts`) has it already. He is given nothing more, and does not
-//       look. Nobody is while others are known to be in line: those go first.
+//   H6. Whoever has been foretold what he would get (`foreseen-turns.ts`) has it already. He is given nothing more, and need not
+//       give way: he could not look before the statement is over, and then he can in any case. But nobody is foretold anything
+//       unless there is somebody to look for each that is known to be in line.
 
 import type { Reservation } from "../../provider/kit/work-signal.js";
 import type { FetchOrchestrationOptions, LockedOrchestrationItem } from "../../provider/provider.js";
@@ -44,7 +45,7 @@ interface Takers {
   readonly owed: number;
 }
 
-interface Offer {
+export interface Offer {
   readonly targets: readonly WantedTarget[];
   /** By which tokens instances were handed out already. H6 */
   readonly foretold: readonly string[];
@@ -76,7 +77,7 @@ export class TurnHandOff {
   }
 
   offer(targets: readonly Target[], now: number): Offer {
-    const isLineEmpty = this.#signal.owed === 0 && this.#expected === 0;
+    const inLine = Math.max(this.#signal.owed, this.#expected);
     const takers = this.#takers(targets, now);
     const { ofTargets, spares, owed } = takers;
     const wants = [...ofTargets, ...spares].flatMap((taker) => taker?.want ?? []);
@@ -86,7 +87,7 @@ export class TurnHandOff {
       const taker = ofTargets[place];
       if (taker == null) return { target, wish: null };
       const secret = newSecret(this.#store.newId);
-      const foreseen = isLineEmpty ? this.#foreseen.of(target, secret, taker.want) : null;
+      const foreseen = spares.length >= inLine ? this.#foreseen.of(target, secret, taker.want) : null;
       return { target, wish: { secret, until, foreseen } };
     });
     const foretold = wanted.flatMap(({ wish }, place) => {
@@ -150,9 +151,8 @@ export class TurnHandOff {
       for (const spare of spares) spare.giveBack(); // Nothing at all is in line: what was owed is paid.
       return this.#give(targets, ofTargets, turns, until);
     }
-    const places = [...ofTargets.keys()].filter((place) => ofTargets[place] !== null);
-    const givingWay = places.slice(places.length - beside.turn); // H4
-    const claiming = givingWay.filter((place) => !isForetold(targets[place])); // H6
+    const places = [...ofTargets.keys()].filter((place) => ofTargets[place] !== null && !isForetold(targets[place]));
+    const givingWay = places.slice(places.length - beside.turn); // H4, H6
     const others = ofTargets.map((taker, place) => (givingWay.includes(place) ? null : taker));
     this.#give(
       targets,
@@ -161,8 +161,8 @@ export class TurnHandOff {
       until,
     );
     this.#giveClaimed(
-      [...spares, ...claiming.map((place) => ofTargets[place]!)],
-      [...secrets, ...claiming.map((place) => targets[place]!.wish!.secret)],
+      [...spares, ...givingWay.map((place) => ofTargets[place]!)],
+      [...secrets, ...givingWay.map((place) => targets[place]!.wish!.secret)],
       turns.flatMap((part) => (part.turn > targets.length ? [{ ...part, turn: part.turn - targets.length - 1 }] : [])),
       { until, owed },
     );

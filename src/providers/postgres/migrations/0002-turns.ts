@@ -116,20 +116,20 @@ $$;
 --     p_ready_at, p_places  when each is ready by these messages, and its place in line
 --     p_firsts, p_lasts     its messages, which stand together
 --     p_tokens, p_until     by which lock somebody wants it at once, if he may have it; null: nobody does. All until one time
---     p_expected            he has it already, as of this last commit, or, if '', as one that nobody has begun; null: he has not.
---                           Null instead of the list: nobody has anything
---   p_turns                 instances whose turns are committed next, in the same transaction, if they are as expected. Messages that
---                           such a turn has answered are not written: nobody could ever see them
+--     p_expected            he has it already, as of this last commit, or, if '', as one that nobody has begun; null: he has not
 --   p_of                    the messages: for each the ordinal of its target
 --     p_senders             the ordinal of the activity whose outcome it is, or 0
 --     p_absent              a start that is sent only if the instance has not begun. Two starts of one instance are never in
 --                           one call
+--   p_foreseen              the ordinals of targets that somebody has already
+--     p_answered            of those, the ones whose turns are committed next, in the same transaction, if they are as expected. Then
+--                           their messages are not written: nobody could ever see them
 --   p_spares                the locks of others, who want to claim what is in line, as fetch_turns does, after all is sent
 --   p_claims_until          until when whoever claims has his lock
 -- An instance is given to who wants it where its row is made here (S7), if he can replay it: versions from p_min to p_max. Where
 -- more are ready that have waited longer than there are spares, as many of those who want an instance claim with them instead, the
--- last ones: whoever is left is given what nothing older waits for. Who has one already cannot claim another, and only loses it.
--- With p_lapses one also looks for locks that are over.
+-- last ones: whoever is left is given what nothing older waits for. Not those who have one already: they cannot claim another before
+-- this call is over, and then they can in any case. With p_lapses one also looks for locks that are over.
 --
 -- Answers in parts, of which "turn" says an ordinal:
 --   cold, warm, event, value  of targets that were given away, as describe_turns
@@ -146,7 +146,8 @@ CREATE FUNCTION {schema}.deliver(
   p_targets text[], p_ready_at bigint[], p_places bigint[], p_firsts integer[], p_lasts integer[], p_tokens text[],
   p_until bigint[], p_expected text[],
   p_of integer[], p_senders integer[], p_due bigint[], p_visible bigint[], p_kinds text[], p_parents text[],
-  p_timer_executions bigint[], p_timers bigint[], p_items text[], p_absent boolean[], p_turns text[] DEFAULT '{}'
+  p_timer_executions bigint[], p_timers bigint[], p_items text[], p_absent boolean[],
+  p_foreseen integer[], p_answered integer[]
 ) RETURNS TABLE (part text, turn integer, id bigint, a text, b text, c text, d text, e text, n bigint)
 LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan SET search_path = pg_catalog, pg_temp AS $$
@@ -177,8 +178,7 @@ DECLARE
   v_fresh integer[] := '{}';
   v_absent text[];
   v_undone integer[];
-  -- Targets that somebody has already, and those of them that are as he expects.
-  v_foreseen integer[] := '{}';
+  -- Of those that somebody has already, the ones that are as he expects, and the others.
   v_alike integer[];
   v_unlike integer[] := '{}';
   -- Those whose messages nobody will ever look for.
@@ -200,11 +200,15 @@ BEGIN
     IF v_older > 0 OR v_looks THEN
       -- Those who want the last of the targets give way, if more is older than others can claim.
       v_claims := p_spares;
-      v_giving := LEAST(GREATEST(v_older - cardinality(p_spares), 0), cardinality(p_until) - cardinality(array_positions(p_until, NULL)));
+      v_giving := LEAST(
+        GREATEST(v_older - cardinality(p_spares), 0),
+        cardinality(p_until) - cardinality(array_positions(p_until, NULL)) - cardinality(p_foreseen)
+      );
       IF v_giving > 0 THEN
         v_last := (
           SELECT min(w.n) FROM (
-            SELECT w.n FROM unnest(p_until) WITH ORDINALITY AS w (until, n) WHERE w.until IS NOT NULL
+            SELECT w.n FROM unnest(p_until, p_expected) WITH ORDINALITY AS w (until, expected, n)
+            WHERE w.until IS NOT NULL AND w.expected IS NULL
             ORDER BY w.n DESC LIMIT v_giving
           ) AS w
         );
@@ -213,7 +217,10 @@ BEGIN
           WHERE w.n >= v_last AND w.token IS NOT NULL AND w.expected IS NULL
           ORDER BY w.n
         );
-        v_until := p_until[:v_last - 1] || array_fill(NULL::bigint, ARRAY[cardinality(p_until) - v_last + 1]);
+        v_until := ARRAY (
+          SELECT CASE WHEN w.n < v_last OR w.expected IS NOT NULL THEN w.until END
+          FROM unnest(p_until, p_expected) WITH ORDINALITY AS w (until, expected, n) ORDER BY w.n
+        );
       END IF;
       RETURN QUERY
         SELECT 'beside', v_giving, 0::bigint, NULL::text, NULL::text, NULL::text, NULL::text, NULL::text, v_older::bigint;
@@ -315,17 +322,13 @@ BEGIN
     END IF;
   END IF;
 
-  IF p_expected IS NOT NULL THEN
+  IF p_foreseen <> '{}' THEN
     -- Nobody can commit a turn of what is given (S1), and its row was made here: there is no message but those of this call.
-    SELECT array_agg(w.n::integer), array_agg(w.n::integer) FILTER (WHERE w.expected = '' AND w.n = ANY (v_fresh))
-    INTO v_foreseen, v_alike
-    FROM unnest(p_expected) WITH ORDINALITY AS w (expected, n) WHERE w.expected IS NOT NULL;
-    v_alike := v_alike || ARRAY (
+    v_alike := ARRAY (
       SELECT array_position(p_targets, i.instance_id) FROM {schema}.instances AS i
-      WHERE i.instance_id = ANY (
-          ARRAY (SELECT p_targets[g.n] FROM unnest(v_given) AS g (n) WHERE p_expected[g.n] <> '') -- T7
-        )
+      WHERE i.instance_id = ANY (ARRAY (SELECT p_targets[f.n] FROM unnest(p_foreseen) AS f (n))) -- T7
         AND i.last_commit = p_expected[array_position(p_targets, i.instance_id)] AND i.last_committer = p_reader
+        AND array_position(p_targets, i.instance_id) = ANY (v_given)
         AND EXISTS (
           SELECT 1 FROM {schema}.executions AS x
           WHERE x.instance_id = i.instance_id AND x.execution_id = i.current_execution_id
@@ -334,6 +337,12 @@ BEGIN
           OFFSET 0
         )
     );
+    IF v_fresh <> '{}' THEN
+      v_alike := v_alike || ARRAY (
+        SELECT f.n FROM unnest(p_foreseen) AS f (n)
+        WHERE p_expected[f.n] = '' AND f.n = ANY (v_fresh) AND f.n = ANY (v_given)
+      );
+    END IF;
     IF v_lost <> '{}' OR v_begun <> '{}' THEN
       v_alike := ARRAY (
         SELECT a.n FROM unnest(v_alike) AS a (n) WHERE NOT EXISTS (
@@ -342,9 +351,12 @@ BEGIN
         )
       );
     END IF;
-    v_alike := ARRAY (SELECT a.n FROM unnest(v_alike) AS a (n) WHERE a.n = ANY (v_given));
-    v_unlike := ARRAY (SELECT f.n FROM unnest(v_foreseen) AS f (n) WHERE f.n <> ALL (v_alike));
-    v_answered := ARRAY (SELECT a.n FROM unnest(v_alike) AS a (n) WHERE p_targets[a.n] = ANY (p_turns));
+    IF cardinality(v_alike) = cardinality(p_foreseen) THEN
+      v_answered := p_answered;
+    ELSE
+      v_unlike := ARRAY (SELECT f.n FROM unnest(p_foreseen) AS f (n) WHERE f.n <> ALL (v_alike));
+      v_answered := ARRAY (SELECT a.n FROM unnest(p_answered) AS a (n) WHERE a.n = ANY (v_alike));
+    END IF;
   END IF;
   INSERT INTO {schema}.messages
     (id, instance_id, due_at, visible_at, kind, parent_instance_id, timer_execution_id, timer_id, work_item)
@@ -393,8 +405,8 @@ BEGIN
       SELECT 'unlike', u.n, 0::bigint, NULL::text, NULL::text, NULL::text, NULL::text, NULL::text, NULL::bigint
       FROM unnest(v_unlike) AS u (n);
   END IF;
-  IF v_foreseen <> '{}' THEN
-    v_given := ARRAY (SELECT g.n FROM unnest(v_given) AS g (n) WHERE g.n <> ALL (v_foreseen));
+  IF p_foreseen <> '{}' THEN
+    v_given := ARRAY (SELECT g.n FROM unnest(v_given) AS g (n) WHERE g.n <> ALL (p_foreseen));
   END IF;
 
   IF v_fresh <> '{}' AND v_given <> '{}' THEN
@@ -1128,6 +1140,7 @@ CREATE FUNCTION {schema}.deliver_and_commit(
   p_until bigint[], p_expected text[],
   p_of integer[], p_senders integer[], p_due bigint[], p_visible bigint[], p_kinds text[], p_parents text[],
   p_timer_executions bigint[], p_timers bigint[], p_items text[], p_absent boolean[],
+  p_foreseen integer[], p_answered integer[],
   p_committer text, t_ids text[], t_tokens text[], t_executions bigint[], t_heads integer[],
   t_names text[], t_versions text[], t_parents text[], t_statuses text[], t_outputs text[], t_majors bigint[],
   t_minors bigint[], t_patches bigint[],
@@ -1146,7 +1159,8 @@ BEGIN
     FROM {schema}.deliver(
       p_now, p_reader, p_min, p_max, p_lapses, p_spares, p_claims_until, p_acts, p_act_tokens, p_targets,
       p_ready_at, p_places, p_firsts, p_lasts, p_tokens, p_until, p_expected, p_of, p_senders, p_due,
-      p_visible, p_kinds, p_parents, p_timer_executions, p_timers, p_items, p_absent, t_ids
+      p_visible, p_kinds, p_parents, p_timer_executions, p_timers, p_items, p_absent, p_foreseen,
+      p_answered
     ) AS f;
   RETURN QUERY
     SELECT true, f.part, f.turn, f.id, f.a, NULL::text, NULL::text, NULL::text, NULL::text, f.n, f.is_over
