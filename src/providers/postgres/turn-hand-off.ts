@@ -125,7 +125,8 @@ export class TurnHandOff {
   #takers(targets: readonly Target[], now: number): Takers {
     const visible = targets.filter((target) => isVisible(target, now)).length;
     if (visible === 0) return { ofTargets: targets.map(() => null), spares: [], owed: 0 };
-    const reserved = this.#signal.reserve(visible + Math.max(this.#signal.owed, this.#expected));
+    const inLine = Math.max(this.#signal.owed, this.#expected);
+    const reserved = this.#signal.reserve(visible + (inLine > 0 ? Math.max(inLine, visible) : 0)); // H5, H6
     const free = reserved.filter(({ want }) => wantsSame(want, reserved[0]!.want)); // H3
     let given = 0;
     const ofTargets = targets.map((target) => (isVisible(target, now) ? (free[given++] ?? null) : null));
@@ -164,7 +165,7 @@ export class TurnHandOff {
       [...spares, ...givingWay.map((place) => ofTargets[place]!)],
       [...secrets, ...givingWay.map((place) => targets[place]!.wish!.secret)],
       turns.flatMap((part) => (part.turn > targets.length ? [{ ...part, turn: part.turn - targets.length - 1 }] : [])),
-      { until, owed },
+      { until, owed, older: beside.n ?? 0 },
     );
   }
 
@@ -200,7 +201,7 @@ export class TurnHandOff {
     takers: readonly Waiting[],
     secrets: readonly string[],
     parts: readonly TurnPart[],
-    { until, owed }: { readonly until: number; readonly owed: number },
+    { until, owed, older }: { readonly until: number; readonly owed: number; readonly older: number },
   ): void {
     const { turns, isPassed, isLast, nextAt } = this.#fetch.claimOf(parts, secrets, until);
     for (const [place, taker] of takers.entries()) {
@@ -211,7 +212,8 @@ export class TurnHandOff {
     const missing = Math.max(takers.length, owed) - turns.length;
     if (nextAt !== null) this.#signal.wakeAt(nextAt);
     if (isPassed) this.#signal.owe(missing);
-    else if (!isLast) this.#signal.notify(missing);
+    else if (!isLast && missing > 0) this.#signal.notify(missing);
+    else if (!isLast) this.#signal.owe(older - turns.length);
   }
 
   #handOver(turn: ClaimedTurn, taker: Waiting): void {
