@@ -3,7 +3,8 @@
 //   K1. An instance is known from the answer to its commit until somebody is handed it again. What is not known for certain is
 //       not known.
 //   K2. What is known may be out of date: others commit, too. Whoever relies on it has the store compare the last commit.
-//   K3. Those that nobody has asked for in a long time are forgotten.
+//   K3. Those that nobody was handed in a long time are forgotten. Those that have ended are not, for as long: a second start of one
+//       is no start of something new.
 
 import { toColumn } from "../../provider/kit/text-column.js";
 import type { LockedOrchestrationItem, TurnCommit } from "../../provider/provider.js";
@@ -58,10 +59,7 @@ export class KnownInstances {
     const entry = this.#entries.get(id);
     if (entry === undefined || entry.lockToken !== lockToken) return;
     const { status = "Running", orchestrationName, orchestrationVersion } = metadata;
-    if (status !== "Running" || executionId < entry.executionId) {
-      this.#entries.delete(id);
-      return;
-    }
+    if (status !== "Running" || executionId < entry.executionId) return;
     const isNamed = orchestrationName !== undefined && orchestrationVersion !== undefined;
     const name = isNamed ? orchestrationName : entry.name;
     const version = isNamed ? orchestrationVersion : entry.version;

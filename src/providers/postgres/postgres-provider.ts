@@ -10,7 +10,9 @@
 //   P3. Whoever claims, sends to, commits or deletes an instance holds the lock of its row in the schedule.
 //   P4. A claim passes over rows that others have locked, and then looks again at those that were passed over. A fetch that has
 //       not looked, because others just had, does so before it answers that there is nothing.
-//   P5. The attempt is counted by the statement that takes the row.
+//   P5. The attempt is counted by the statement that takes the row. A turn may be computed before that (`foreseen-turns.ts`), and end
+//       the process: then what it answers was not stored either, and comes again as a second attempt of its activity, which is stored
+//       before anybody computes what follows from it.
 //   P8. Events and work items are stored as the text of the shared codec.
 
 import { MisuseError } from "../../errors.js";

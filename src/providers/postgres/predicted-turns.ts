@@ -7,6 +7,7 @@
 //       refused as any other without a live lock.
 //   P2. Nobody is answered before the statement is. What comes after it was sent (acks, and whatever else is about the lock) waits
 //       for its answer, and is then a call like any other.
+//       Those who sent hear of it before those whose turns follow from that.
 //   P3. Where nobody knows what has become of the statement, or it has failed, the turns are refused: they are computed again.
 //   P4. Turns that write to other instances, or cancel activities, are committed alone, after that: the rows of these come
 //       before all that the statement has locked (S2 of `0001-tables.ts`).
@@ -73,12 +74,14 @@ export class PredictedTurns {
         return batch.joined.map(({ call }) => call);
       },
       settle: (outcomes) => {
-        this.#end(batch);
-        for (const [place, { resolve, reject }] of batch.joined.entries()) {
-          const outcome = outcomes[place]!;
-          if ("error" in outcome) reject(outcome.error);
-          else resolve();
-        }
+        afterAnswers(() => {
+          this.#end(batch);
+          for (const [place, { resolve, reject }] of batch.joined.entries()) {
+            const outcome = outcomes[place]!;
+            if ("error" in outcome) reject(outcome.error);
+            else resolve();
+          }
+        });
       },
       fail: () => {
         this.#end(batch);
@@ -108,6 +111,15 @@ export class PredictedTurns {
     for (const token of batch.tokens) this.#batches.delete(token);
     batch.settle();
   }
+}
+
+// Captured at load, as everywhere.
+const tick = process.nextTick.bind(process);
+const settled = Promise.resolve();
+
+/** When all has happened that follows from what is settled now: ticks come when there are no microtasks left. P2 */
+function afterAnswers(then: () => void): void {
+  void settled.then(() => tick(then));
 }
 
 /** P4 */

@@ -9,8 +9,9 @@
 //       need not give way. Then it is paid; or owed again, where somebody was in the way or the statement failed. The same where
 //       others were in line a moment ago: whoever sends them is heard of only after they are there.
 //   H6. Whoever has been foretold what he would get (`foreseen-turns.ts`) has it already. He is given nothing more, and need not
-//       give way: he could not look before the statement is over, and then he can in any case. But nobody is foretold anything
-//       unless there is somebody to look for each that is known to be in line.
+//       give way: he could not look before the statement is over, and then he can in any case. Where others are in line, as many
+//       look beside those with foreseen turns as would else have given way. Nobody is foretold anything unless there is somebody
+//       to look for each that is known to be in line.
 
 import type { Reservation } from "../../provider/kit/work-signal.js";
 import type { FetchOrchestrationOptions, LockedOrchestrationItem } from "../../provider/provider.js";
@@ -43,6 +44,8 @@ interface Takers {
   readonly spares: readonly Waiting[];
   /** For how many fetches a look was owed that the spares make. */
   readonly owed: number;
+  /** The spares are enough for all that is known to be in line. H6 */
+  readonly areEnough: boolean;
 }
 
 export interface Offer {
@@ -77,9 +80,8 @@ export class TurnHandOff {
   }
 
   offer(targets: readonly Target[], now: number): Offer {
-    const inLine = Math.max(this.#signal.owed, this.#expected);
     const takers = this.#takers(targets, now);
-    const { ofTargets, spares, owed } = takers;
+    const { ofTargets, spares, owed, areEnough } = takers;
     const wants = [...ofTargets, ...spares].flatMap((taker) => taker?.want ?? []);
     const until = timeIn(now, wants[0]?.lockTimeoutMs ?? 0);
     const { min, max } = versionsOf(wants[0]?.capability);
@@ -87,7 +89,7 @@ export class TurnHandOff {
       const taker = ofTargets[place];
       if (taker == null) return { target, wish: null };
       const secret = newSecret(this.#store.newId);
-      const foreseen = spares.length >= inLine ? this.#foreseen.of(target, secret, taker.want) : null;
+      const foreseen = areEnough ? this.#foreseen.of(target, secret, taker.want) : null;
       return { target, wish: { secret, until, foreseen } };
     });
     const foretold = wanted.flatMap(({ wish }, place) => {
@@ -124,7 +126,7 @@ export class TurnHandOff {
 
   #takers(targets: readonly Target[], now: number): Takers {
     const visible = targets.filter((target) => isVisible(target, now)).length;
-    if (visible === 0) return { ofTargets: targets.map(() => null), spares: [], owed: 0 };
+    if (visible === 0) return { ofTargets: targets.map(() => null), spares: [], owed: 0, areEnough: true };
     const inLine = Math.max(this.#signal.owed, this.#expected);
     const reserved = this.#signal.reserve(visible + (inLine > 0 ? Math.max(inLine, visible) : 0)); // H5, H6
     const free = reserved.filter(({ want }) => wantsSame(want, reserved[0]!.want)); // H3
@@ -134,7 +136,7 @@ export class TurnHandOff {
     const taken = new Set(free);
     for (const waiting of reserved) if (!taken.has(waiting)) waiting.giveBack();
     const owed = this.#signal.owed > 0 && spares.length > 0 ? this.#signal.takeOwed() : 0;
-    return { ofTargets, spares, owed };
+    return { ofTargets, spares, owed, areEnough: spares.length >= inLine };
   }
 
   #settle(
@@ -213,7 +215,7 @@ export class TurnHandOff {
     if (nextAt !== null) this.#signal.wakeAt(nextAt);
     if (isPassed) this.#signal.owe(missing);
     else if (!isLast && missing > 0) this.#signal.notify(missing);
-    else if (!isLast) this.#signal.owe(older - turns.length);
+    else if (!isLast) this.#signal.owe(Math.max(older - turns.length, 1)); // H6: the next statement has somebody for them.
   }
 
   #handOver(turn: ClaimedTurn, taker: Waiting): void {
