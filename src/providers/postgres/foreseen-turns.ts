@@ -37,12 +37,14 @@ export class ForeseenTurns {
     this.#others = new Confidence(clock);
   }
 
-  /** Null: only the store can tell. */
+  /** Null: only the store can tell. Otherwise it must be handed out. */
   of(target: Target, secret: string, { warm }: FetchOrchestrationOptions): ForeseenTurn | null {
     if (!target.messages.every(({ mayBeForeseen }) => mayBeForeseen)) return null;
     const hasBegun = this.#known.hasBegun(target.instance);
-    if (hasBegun) return this.#others.isPaused ? null : ofKnown(target, secret, warm, this.#known);
-    return this.#starts.isPaused ? null : ofStart(target, secret);
+    if ((hasBegun ? this.#others : this.#starts).isPaused) return null;
+    const foreseen = hasBegun ? ofKnown(target, secret, warm, this.#known) : ofStart(target, secret);
+    if (foreseen !== null) this.#known.handedOut(foreseen.locked);
+    return foreseen;
   }
 
   /** Which of them were right. F3 */

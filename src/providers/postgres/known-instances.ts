@@ -1,7 +1,7 @@
 // providers/postgres/known-instances.ts — instances whose last turn this provider has committed: what the store would say of them.
 //
-//   K1. An instance is known from the answer to its commit until somebody is handed it again. What is not known for certain is
-//       not known.
+//   K1. An instance is known from the answer to its commit until it is to be handed out again: as soon as that is certain, and not
+//       when it is done. What is not known for certain is not known.
 //   K2. What is known may be out of date: others commit, too. Whoever relies on it has the store compare the last commit.
 //   K3. Those that nobody was handed in a long time are forgotten. Those that have ended are not, for as long: a second start of one
 //       is no start of something new.

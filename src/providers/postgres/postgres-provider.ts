@@ -91,7 +91,6 @@ export class PostgresProvider implements Provider {
   readonly #activities: QueueSignal<LockedWorkItem, FetchWorkOptions>;
   readonly #watchers = new InstanceWatchers();
   readonly #wakeUps: WakeUps;
-  readonly #known = new KnownInstances();
   readonly #turnFetch: TurnFetch;
   readonly #turnQueue: TurnQueue;
   readonly #activityQueue: ActivityQueue;
@@ -114,10 +113,12 @@ export class PostgresProvider implements Provider {
     const store = new Store(connections, settings, newId(), (effects, audience) => this.#announce(effects, audience));
     this.#activityQueue = new ActivityQueue(store);
     const activityHandOff = new ActivityHandOff(store, this.#activities, this.#activityQueue);
+    const known = new KnownInstances();
     const predicted = new PredictedTurns();
-    const foreseen = new ForeseenTurns(this.#known, clock);
-    this.#turnQueue = new TurnQueue(store, activityHandOff, this.#known, predicted);
-    this.#turnFetch = new TurnFetch(store, (lockToken) => this.#turnQueue.abandon(lockToken, { ignoreAttempt: true }));
+    const foreseen = new ForeseenTurns(known, clock);
+    this.#turnQueue = new TurnQueue(store, activityHandOff, known, predicted);
+    const giveBack = (lockToken: string) => this.#turnQueue.abandon(lockToken, { ignoreAttempt: true });
+    this.#turnFetch = new TurnFetch(store, giveBack, known);
     const turnHandOff = new TurnHandOff(store, this.#messages, this.#turnFetch, foreseen);
     this.#deliveries = new Deliveries(store, turnHandOff, this.#turnQueue, predicted);
     this.#reading = new Reading(connections, schema);
@@ -183,14 +184,12 @@ export class PostgresProvider implements Provider {
 
   async fetchOrchestrationItem(options: FetchOrchestrationOptions): Promise<LockedOrchestrationItem | null> {
     if (options.capability?.supportedVersions.length === 0) return null;
-    const locked = await this.#search({
+    return this.#search({
       signal: this.#messages,
       group: JSON.stringify(options.capability?.supportedVersions[0] ?? null),
       options,
       look: (patience) => this.#turnFetch.look(options, patience),
     });
-    if (locked !== null) this.#known.handedOut(locked);
-    return locked;
   }
 
   ackOrchestrationItem(lockToken: string, turn: TurnCommit): Promise<void> {

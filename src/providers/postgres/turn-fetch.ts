@@ -25,6 +25,7 @@ import type {
   SemVer,
   SemVerRange,
 } from "../../provider/provider.js";
+import type { KnownInstances } from "./known-instances.js";
 import { isSecretOf, newSecret, tokenOf } from "./lock-token.js";
 import { type Claimed, groupedBy, lookUntilSure, type Patience } from "./look.js";
 import type { Store } from "./store.js";
@@ -87,12 +88,14 @@ const NO_VALUES: ReadonlyMap<string, KvEntry> = new Map();
 export class TurnFetch {
   readonly #store: Store;
   readonly #giveBack: (lockToken: string) => Promise<void>;
+  readonly #known: KnownInstances;
   readonly #looking: Batcher<FetchOrchestrationOptions, TurnLook>;
   readonly #waiting: Batcher<FetchOrchestrationOptions, TurnLook>;
 
-  constructor(store: Store, giveBack: (lockToken: string) => Promise<void>) {
+  constructor(store: Store, giveBack: (lockToken: string) => Promise<void>, known: KnownInstances) {
     this.#store = store;
     this.#giveBack = giveBack;
+    this.#known = known;
     this.#looking = new Batcher({ run: (calls) => this.#run(calls, false) });
     this.#waiting = new Batcher({ run: (calls) => this.#run(calls, true) });
   }
@@ -211,7 +214,9 @@ export class TurnFetch {
     const identity = identityOf(head, messages);
     if (identity === null) return null;
     const item = describe(instance, identity, messages, warmAsOf, claimed);
-    return { item, lockToken: tokenOf(secret, head.a), attemptCount: head.n ?? 1 };
+    const locked = { item, lockToken: tokenOf(secret, head.a), attemptCount: head.n ?? 1 };
+    this.#known.handedOut(locked);
+    return locked;
   }
 
   /** Null: it was set aside. */
