@@ -87,6 +87,11 @@ export interface Target {
 const MOST_BYTES = 4_000_000;
 /** While the disk syncs one batch, the next can be executed. */
 const IN_FLIGHT = 2;
+/**
+ * Chains that move in step would wait for the server all at once, and the server for all of them. In two halves, the one
+ * is executed while the other is computed.
+ */
+const MOST_CALLS = 50;
 /** A turn takes no round but where many come together, or the code of a new one is long. D5 */
 const MOST_ROUNDS = 2;
 
@@ -108,6 +113,7 @@ export class Deliveries {
     this.#delivering = new Batcher<Delivery, EnqueueOutcome>({
       runsSingly: isAnswered,
       run: (calls) => this.#deliver(calls),
+      maxCalls: MOST_CALLS,
       maxInFlight: IN_FLIGHT,
       maxBytes: MOST_BYTES,
       sizeOf: ({ item }) => (item === null ? 0 : textLength(item)),
@@ -176,7 +182,7 @@ export class Deliveries {
     try {
       await turnsTaken(prediction);
       const turns = prediction.close();
-      prepared = this.#turns.prepare(turns, now);
+      prepared = this.#turns.prepare(turns, now, this.#store.clock.now());
       const parts = await this.#store.write<EitherPart>(operation, deliverAndCommit, [
         ...values,
         ...foreseenColumns(targets, turns),

@@ -89,7 +89,8 @@ export class TurnHandOff {
       const taker = ofTargets[place];
       if (taker == null) return { target, wish: null };
       const secret = newSecret(this.#store.newId);
-      const foreseen = areEnough ? this.#foreseen.of(target, secret, taker.want) : null;
+      // A lock that is over at once would be none, and the messages that the turn has answered are not written.
+      const foreseen = areEnough && until > now ? this.#foreseen.of(target, secret, taker.want) : null;
       return { target, wish: { secret, until, foreseen } };
     });
     const foretold = wanted.flatMap(({ wish }, place) => {

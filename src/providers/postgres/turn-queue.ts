@@ -153,9 +153,12 @@ export class TurnQueue {
     return prepared.settle(parts);
   }
 
-  /** For a statement that commits these turns. It must be settled, or given back. */
-  prepare(calls: readonly TurnCall[], now: number): PreparedCommit {
-    const offer = this.#handOff.offer(activitiesOf(calls), now); // T2
+  /**
+   * For a statement that commits these turns. It must be settled, or given back. `locksFrom`: when it is sent, where the turns
+   * have taken time.
+   */
+  prepare(calls: readonly TurnCall[], now: number, locksFrom = now): PreparedCommit {
+    const offer = this.#handOff.offer(activitiesOf(calls), locksFrom); // T2
     return {
       values: [
         this.#store.id,
