@@ -20,6 +20,7 @@ import {
   start,
   started,
   supports,
+  timer,
   turn,
 } from "../../src/provider-tests/builders.js";
 import { fetchTurn, takeTurn, takeWork } from "../../src/provider-tests/steps.js";
@@ -187,6 +188,24 @@ describe.skipIf(URL === undefined)("a turn that can be foreseen", () => {
     expect(await worker).toMatchObject({ item: act("a", 4), attemptCount: 1, executionState: "running" });
     expect(await database.query("SELECT 1 FROM {schema}.schedule")).toEqual([]);
     expect(await fetchTurn(provider)).toBeNull();
+  });
+
+  test("is none of an instance that has a timer, which whoever is handed it may have, too", async () => {
+    const { database, provider, work, slot, warm } = await open();
+    const first = await slot();
+    const acked = first.answers({ ...NEXT, orchestratorItems: [timer("a", 9, 2_000_000)] });
+    await provider.ackWorkItem(work.lockToken, done("a", 2));
+    await acked;
+    warm.set("a", (await first.found)!.lockToken);
+    const next = await takeWork(provider);
+    const second = await slot();
+    const transactions = await watchTransactions(database);
+
+    const answered = second.answers({ events: [activityDone(5, 4)] });
+    await provider.ackWorkItem(next.lockToken, done("a", 4));
+    await answered;
+
+    expect(await transactions()).toEqual([["message", "outcome"], ["event"]]);
   });
 
   test("may be followed by another one: what was committed last is known", async () => {

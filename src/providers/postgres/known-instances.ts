@@ -19,7 +19,8 @@ export interface KnownInstance {
 }
 
 interface Entry extends KnownInstance {
-  readonly isCommitted: boolean;
+  /** Whether that turn is in the store, and has left no messages there, such as timers: whoever is handed it has those, too. */
+  readonly isAlone: boolean;
 }
 
 /** More than are in flight at once, in most processes. K3 */
@@ -32,7 +33,7 @@ export class KnownInstances {
   /** `id`: as stored. */
   get(id: string): KnownInstance | null {
     const entry = this.#entries.get(id);
-    return entry?.isCommitted === true ? entry : null;
+    return entry?.isAlone === true ? entry : null;
   }
 
   /** It has begun, and may have ended since. */
@@ -45,7 +46,7 @@ export class KnownInstances {
     const { instance, orchestrationName: name, version, executionId } = item;
     const id = toColumn(instance);
     this.#entries.delete(id);
-    this.#entries.set(id, { lockToken, name, version, executionId, isCommitted: false });
+    this.#entries.set(id, { lockToken, name, version, executionId, isAlone: false });
     if (this.#entries.size <= MOST_KNOWN) return;
     for (const oldest of this.#entries.keys()) {
       this.#entries.delete(oldest);
@@ -53,8 +54,8 @@ export class KnownInstances {
     }
   }
 
-  /** This turn is in the store. */
-  committed(lockToken: string, { executionId, metadata }: TurnCommit): void {
+  /** This turn is in the store. `isAlone`: no messages to its instance are. */
+  committed(lockToken: string, { executionId, metadata }: TurnCommit, isAlone: boolean): void {
     const { id } = turnLock(lockToken);
     const entry = this.#entries.get(id);
     if (entry === undefined || entry.lockToken !== lockToken) return;
@@ -63,6 +64,6 @@ export class KnownInstances {
     const isNamed = orchestrationName !== undefined && orchestrationVersion !== undefined;
     const name = isNamed ? orchestrationName : entry.name;
     const version = isNamed ? orchestrationVersion : entry.version;
-    this.#entries.set(id, { lockToken, name, version, executionId, isCommitted: true });
+    this.#entries.set(id, { lockToken, name, version, executionId, isAlone });
   }
 }

@@ -179,11 +179,12 @@ export class TurnQueue {
     now: number,
   ): readonly Outcome<void>[] {
     const lost = new Set(turnsOf(parts, "lost"));
+    const left = new Set(turnsOf(parts, "left"));
     const served = offer.settle(parts);
     const effects = new Effects();
     for (const [index, call] of calls.entries()) {
       if (lost.has(index + 1)) continue;
-      this.#known.committed(call.lockToken, call.turn);
+      this.#known.committed(call.lockToken, call.turn, !left.has(index + 1));
       noteTurn(effects, call, now);
     }
     for (const { turn, item } of offer.activities) if (!lost.has(turn)) effects.readyActivities += fetchesToWake(item);
