@@ -1,7 +1,7 @@
 // providers/sqlite/group-commit.ts — the writes that are pending at one moment are one transaction, with one commit.
 //
 //   G1. A call resolves after the commit of the transaction that it was in, never before.
-//   G2. Everything in one transaction happens at one time, read under the write lock.
+//   G2. Everything in one transaction happens at one time, read under the write lock; but what follows the acks of G8, at theirs.
 //   G3. A call that throws and has written nothing is refused alone; its neighbours go on.
 //   G4. A call that throws after it has written or taken anything, or had written what others have left to be written, takes back the
 //       whole transaction; then each is run in one of its own.
