@@ -225,38 +225,45 @@ describe.skipIf(URL === undefined)("a turn that can be foreseen", () => {
     expect(await transactions()).toEqual([["event", "outcome"]]);
   });
 
-  test("is that of a new instance, too, if nobody has begun it", async () => {
+  test("answers no client: what he sends is stored before anybody sees it, so that it is counted", async () => {
     const { database, provider, slot } = await open();
     const transactions = await watchTransactions(database);
     const first = await slot();
-    const acked = first.answers({ events: [started("new")], metadata: NAMED });
-
+    const begun = first.answers({ events: [started("new")], metadata: NAMED });
     expect(await provider.enqueueForOrchestrator(start("new"), { ifAbsent: true })).toBe("enqueued");
-    await acked;
+    await begun;
+    const second = await slot();
+    const raisedTo = second.answers({ events: [scheduled("a", 3)] });
+    await provider.enqueueForOrchestrator(raised("a"));
+    await raisedTo;
 
-    expect(await transactions()).toEqual([["event"]]);
-    expect((await first.found)!.item).toMatchObject({ instance: "new", executionId: 1, warmAsOf: null, history: [] });
-    expect(await eventsOf(provider, "new")).toEqual([1]);
+    expect(await transactions()).toEqual([["message"], ["event"], ["message"], ["event"]]);
   });
 
-  test("is not committed of a new instance that somebody else has begun", async () => {
-    const { provider, slot, other: openOther } = await open();
+  test("that comes late is committed before the provider is closed", async () => {
+    const { provider, work, slot } = await open();
     const first = await slot();
-    const other = await openOther();
-    await other.enqueueForOrchestrator(start("new"));
-    await other.ackOrchestrationItem(
-      (await takeTurn(other)).lockToken,
-      turn({ events: [started("new")], metadata: NAMED }),
-    );
-    const acked = first.answers({ events: [started("new", { input: "another" })], metadata: NAMED });
+    // It writes to another instance, and so waits for the statement.
+    const acked = first.answers({ events: [activityDone(3, 2)], orchestratorItems: [raised("b")] });
+    const sent = provider.ackWorkItem(work.lockToken, done("a", 2));
+    await first.found;
+    await round();
+    await Promise.all([provider.close(), sent, acked]);
+  });
 
-    const [sent] = await Promise.all([
-      provider.enqueueForOrchestrator(start("new"), { ifAbsent: true }),
-      expect(acked).rejects.toMatchObject(LOCK_LOST),
-    ]);
+  test("is committed once, whatever those make of it who watch its instance", async () => {
+    const { provider, work, slot } = await open();
+    const first = await slot();
+    const acked = first.answers({ events: [activityDone(3, 2)] });
+    const stop = provider.wake.watchInstance("a", () => {
+      throw new Error("this one cannot be told");
+    });
+    await provider.ackWorkItem(work.lockToken, done("a", 2));
+    await acked;
+    stop();
 
-    expect(sent).toBe("exists");
     expect(await fetchTurn(provider)).toBeNull();
+    expect(await eventsOf(provider, "a")).toEqual([1, 2, 3]);
   });
 
   test("is not committed after another one's turn", async () => {

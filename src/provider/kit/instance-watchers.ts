@@ -35,11 +35,21 @@ export class InstanceWatchers implements WakeSource {
   /** A commit changed this instance. */
   changed(instance: string, change: InstanceChange = "state"): void {
     const listeners = this.#listeners.get(instance);
-    if (listeners !== undefined) for (const listener of listeners.values()) listener(change);
+    if (listeners !== undefined) for (const listener of listeners.values()) tell(listener, change);
   }
 
   /** A commit of somebody else changed something. */
   anythingChanged(): void {
-    for (const listeners of [...this.#listeners.values()]) for (const listener of listeners.values()) listener("state");
+    for (const listeners of [...this.#listeners.values()])
+      for (const listener of listeners.values()) tell(listener, "state");
+  }
+}
+
+/** What is committed stays committed, whatever a listener makes of it, and the others hear of it, too. */
+function tell(listener: Listener, change: InstanceChange): void {
+  try {
+    listener(change);
+  } catch {
+    // Its own affair.
   }
 }

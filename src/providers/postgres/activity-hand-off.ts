@@ -108,11 +108,12 @@ export class ActivityHandOff {
     const rows = new Map(parts.flatMap(({ part, turn, id }) => (part === "given" ? [[turn, id] as const] : [])));
     const over = new Set(parts.flatMap(({ part, turn }) => (part === "over" ? [turn] : [])));
     if (rows.size > 0) this.#signal.wakeAt(until);
+    const isOver = until < this.#store.clock.now(); // The statement took longer than the locks: others may have them by now.
     for (const [place, taker] of takers.entries()) {
       if (taker === null) continue;
       const row = rows.get(place + 1);
       const { wish, item, turn } = activities[place]!;
-      if (row === undefined || wish === null) {
+      if (row === undefined || wish === null || isOver) {
         taker.giveBack();
         continue;
       }

@@ -65,8 +65,9 @@ interface Message {
   readonly row: MessageRow;
   readonly isAbsent: boolean;
   /**
-   * It may be answered before it is stored. Not the outcome of an activity that was run before: if it is the answer that ends the
-   * process, that is counted of the turn, once it has a message that is stored, and not of the activity, again and again.
+   * It may be answered before it is stored: the outcome of an activity that was run for the first time. If its turn ends the
+   * process, the activity has been counted, and the outcome of the next time is stored first, so that the turn is. What
+   * clients send has nothing that is counted; nor has what was run before, but the turn is then not the one that is.
    */
   readonly mayBeForeseen: boolean;
   /** The place of its call. */
@@ -156,41 +157,46 @@ export class Deliveries {
       ...messageColumns(targets),
     ];
     let parts: readonly DeliveryPart[];
+    let settleTurns = (): void => {};
     try {
-      parts =
-        offer.foretold.length === 0
-          ? await this.#store.write<DeliveryPart>(operationOf(calls), deliver, [...values, [], []])
-          : await this.#withTurns(offer, operationOf(calls), values, now);
+      if (offer.foretold.length === 0) {
+        parts = await this.#store.write<DeliveryPart>(operationOf(calls), deliver, [...values, [], []]);
+      } else {
+        ({ parts, settleTurns } = await this.#withTurns(offer, operationOf(calls), values, now));
+      }
     } catch (error) {
       offer.giveBack();
       if (offer.foretold.length === 0 || !isAnswered(error)) throw error;
       return this.#deliver(calls); // D5
     }
+    settleTurns();
     offer.settle(parts);
     return this.#conclude(calls, targets, parts);
   }
 
-  /** D5. Answers what is not about the turns. */
+  /** D5. Answers what is not about the turns, and how to settle those. */
   async #withTurns(
     { targets, foretold }: Offer,
     operation: string,
     values: readonly SqlValue[],
     now: number,
-  ): Promise<readonly DeliveryPart[]> {
+  ): Promise<{ readonly parts: readonly DeliveryPart[]; readonly settleTurns: () => void }> {
     const prediction = this.#predicted.begin(foretold);
     let prepared: PreparedCommit | null = null;
     try {
       await turnsTaken(prediction);
       const turns = prediction.close();
-      prepared = this.#turns.prepare(turns, now, this.#store.clock.now());
+      const commit = this.#turns.prepare(turns, now, this.#store.clock.now());
+      prepared = commit;
       const parts = await this.#store.write<EitherPart>(operation, deliverAndCommit, [
         ...values,
         ...foreseenColumns(targets, turns),
-        ...prepared.values,
+        ...commit.values,
       ]);
-      const sent = parts.filter((part) => !part.of_turns);
-      prediction.settle(prepared.settle(parts.filter((part) => part.of_turns)));
-      return sent;
+      return {
+        parts: parts.filter((part) => !part.of_turns),
+        settleTurns: () => prediction.settle(commit.settle(parts.filter((part) => part.of_turns))),
+      };
     } catch (error) {
       prepared?.giveBack();
       prediction.fail();
@@ -263,7 +269,7 @@ function messagesOf(calls: readonly Delivery[], now: number): readonly Message[]
       const { item, options } = call;
       const isAbsent = isStartLike(item) && options.ifAbsent === true;
       const row = messageRow(item, now, options.delayMs);
-      messages.push({ item, row, isAbsent, mayBeForeseen: true, call: place, sender: 0 });
+      messages.push({ item, row, isAbsent, mayBeForeseen: false, call: place, sender: 0 });
     }
   }
   return messages;

@@ -3,8 +3,7 @@
 //   K1. An instance is known from the answer to its commit until it is to be handed out again: as soon as that is certain, and not
 //       when it is done. What is not known for certain is not known.
 //   K2. What is known may be out of date: others commit, too. Whoever relies on it has the store compare the last commit.
-//   K3. Those that nobody was handed in a long time are forgotten. Those that have ended are not, for as long: a second start of one
-//       is no start of something new.
+//   K3. Those that have ended are forgotten, and those that nobody was handed in a long time.
 
 import { toColumn } from "../../provider/kit/text-column.js";
 import type { LockedOrchestrationItem, TurnCommit } from "../../provider/provider.js";
@@ -36,11 +35,6 @@ export class KnownInstances {
     return entry?.isAlone === true ? entry : null;
   }
 
-  /** It has begun, and may have ended since. */
-  hasBegun(id: string): boolean {
-    return this.#entries.has(id);
-  }
-
   /** Somebody has it, and may commit a turn of it. */
   handedOut({ item, lockToken }: LockedOrchestrationItem): void {
     const { instance, orchestrationName: name, version, executionId } = item;
@@ -60,7 +54,10 @@ export class KnownInstances {
     const entry = this.#entries.get(id);
     if (entry === undefined || entry.lockToken !== lockToken) return;
     const { status = "Running", orchestrationName, orchestrationVersion } = metadata;
-    if (status !== "Running" || executionId < entry.executionId) return;
+    if (status !== "Running" || executionId < entry.executionId) {
+      this.#entries.delete(id); // K3
+      return;
+    }
     const isNamed = orchestrationName !== undefined && orchestrationVersion !== undefined;
     const name = isNamed ? orchestrationName : entry.name;
     const version = isNamed ? orchestrationVersion : entry.version;

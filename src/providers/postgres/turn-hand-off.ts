@@ -175,12 +175,8 @@ export class TurnHandOff {
   #learn(targets: readonly WantedTarget[], parts: readonly DeliveryPart[]): void {
     if (!targets.some(isForetold)) return;
     const unlike = new Set(parts.flatMap(({ part, turn }) => (part === "unlike" ? [turn] : [])));
-    const right: ForeseenTurn[] = [];
-    const wrong: ForeseenTurn[] = [];
-    for (const [place, { wish }] of targets.entries()) {
-      if (wish?.foreseen != null) (unlike.has(place + 1) ? wrong : right).push(wish.foreseen);
-    }
-    this.#foreseen.learn(right, wrong);
+    const foretold = targets.filter(isForetold).length;
+    this.#foreseen.learn(foretold - unlike.size, unlike.size);
   }
 
   /** They get the items that were written, and not what one would read of them: the same, and an item never changes. */

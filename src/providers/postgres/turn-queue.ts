@@ -73,6 +73,8 @@ export class TurnQueue {
   readonly #committing: Batcher<TurnCall, void>;
   readonly #abandoning: Batcher<Abandoning<string>, void>;
   readonly #renewing: Batcher<Renewing<string>, void>;
+  /** Calls that wait until the store has said whether there is their lock. T3 */
+  readonly #waiting = new Set<Promise<void>>();
 
   constructor(store: Store, handOff: ActivityHandOff, known: KnownInstances, predicted: PredictedTurns) {
     this.#store = store;
@@ -103,19 +105,28 @@ export class TurnQueue {
     const bytes = eventData.reduce((sum, data) => sum + data.length, 0);
     const call = { lockToken, lock: turnLock(lockToken), turn, eventData, bytes };
     const joined = this.#predicted.join(call); // T3
-    if (joined !== null) return joined;
-    await this.#predicted.settled(lockToken);
-    return this.#committing.submit(call);
+    return joined ?? this.#whenSettled(lockToken, () => this.#committing.submit(call));
   }
 
-  async abandon(lockToken: string, options: AbandonOptions): Promise<void> {
-    await this.#predicted.settled(lockToken); // T3
-    return this.#abandoning.submit({ lockToken, lock: turnLock(lockToken), options });
+  abandon(lockToken: string, options: AbandonOptions): Promise<void> {
+    const call = { lockToken, lock: turnLock(lockToken), options };
+    return this.#whenSettled(lockToken, () => this.#abandoning.submit(call));
   }
 
-  async renew(lockToken: string, extendForMs: number): Promise<void> {
-    await this.#predicted.settled(lockToken); // T3
-    return this.#renewing.submit({ lockToken, lock: turnLock(lockToken), extendForMs });
+  renew(lockToken: string, extendForMs: number): Promise<void> {
+    const call = { lockToken, lock: turnLock(lockToken), extendForMs };
+    return this.#whenSettled(lockToken, () => this.#renewing.submit(call));
+  }
+
+  /** T3. At once, where there is nothing to wait for. */
+  #whenSettled(lockToken: string, submit: () => Promise<void>): Promise<void> {
+    const settled = this.#predicted.settled(lockToken);
+    if (settled === null) return submit();
+    const waiting = settled.then(submit);
+    this.#waiting.add(waiting);
+    const forget = (): void => void this.#waiting.delete(waiting);
+    waiting.then(forget, forget);
+    return waiting;
   }
 
   async append(instance: string, executionId: number, events: readonly Event[]): Promise<void> {
@@ -134,6 +145,7 @@ export class TurnQueue {
 
   /** Resolves when nothing is pending. */
   async idle(): Promise<void> {
+    while (this.#waiting.size > 0) await Promise.allSettled(this.#waiting);
     await Promise.all([this.#committing, this.#abandoning, this.#renewing].map((batcher) => batcher.idle()));
     await this.#handOff.idle();
   }

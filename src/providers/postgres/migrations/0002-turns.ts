@@ -116,7 +116,7 @@ $$;
 --     p_ready_at, p_places  when each is ready by these messages, and its place in line
 --     p_firsts, p_lasts     its messages, which stand together
 --     p_tokens, p_until     by which lock somebody wants it at once, if he may have it; null: nobody does. All until one time
---     p_expected            he has it already, as of this last commit, or, if '', as one that nobody has begun; null: he has not
+--     p_expected            he has it already, as of this last commit; null: he has not
 --   p_of                    the messages: for each the ordinal of its target
 --     p_senders             the ordinal of the activity whose outcome it is, or 0
 --     p_absent              a start that is sent only if the instance has not begun. Two starts of one instance are never in
@@ -337,12 +337,6 @@ BEGIN
           OFFSET 0
         )
     );
-    IF v_fresh <> '{}' THEN
-      v_alike := v_alike || ARRAY (
-        SELECT f.n FROM unnest(p_foreseen) AS f (n)
-        WHERE p_expected[f.n] = '' AND f.n = ANY (v_fresh) AND f.n = ANY (v_given)
-      );
-    END IF;
     IF v_lost <> '{}' OR v_begun <> '{}' THEN
       v_alike := ARRAY (
         SELECT a.n FROM unnest(v_alike) AS a (n) WHERE NOT EXISTS (
