@@ -23,7 +23,6 @@ import { openConnection } from "./sqlite-connection.js";
 import { commitsIn, openStore } from "./sqlite-store.js";
 
 const WAITS = { pollTimeoutMs: 60_000 };
-const ABSENT = { ifAbsent: true } as const;
 const LOST = { kind: "lock-lost" };
 
 async function open(options: SqliteOptions = {}) {
@@ -52,20 +51,19 @@ async function onTurn<T>(
   return { taken: taken as Promise<Awaited<T>> };
 }
 
-/** The first turn of an instance, which asks for an activity. */
-const FIRST = (name: string, id = 2) =>
-  turn({ events: [started(name), scheduled(name, id)], workerItems: [act(name, id)], metadata: NAMED });
-
-/** An instance that runs and is warm, the first activity of which is held. */
-async function running(clock: VirtualClock, provider: Provider, name: string, warm: Warm): Promise<LockedWorkItem> {
-  const { taken } = await onTurn(clock, provider, warm, (locked) => {
-    warm.set(name, locked.lockToken);
-    return provider.ackOrchestrationItem(locked.lockToken, FIRST(name));
-  });
-  await provider.enqueueForOrchestrator(start(name), ABSENT);
-  await taken;
+/** An instance that runs and is warm, the activity 2 of which is held. */
+async function running(provider: Provider, name: string, warm: Warm): Promise<LockedWorkItem> {
+  await provider.enqueueForOrchestrator(start(name), { ifAbsent: true });
+  const { lockToken } = await takeTurn(provider);
+  const events = [started(name), scheduled(name, 2)];
+  await provider.ackOrchestrationItem(lockToken, turn({ events, workerItems: [act(name, 2)], metadata: NAMED }));
+  warm.set(name, lockToken);
   return takeWork(provider);
 }
+
+/** A turn of the instance that answers an activity and asks for the next one. */
+const NEXT = (name: string, id = 2) =>
+  turn({ events: [completed(name, id + 1), scheduled(name, id + 2)], workerItems: [act(name, id + 2)] });
 
 /** A store whose time is what the test says: also in the middle of a turn. */
 async function openAt() {
@@ -83,43 +81,23 @@ async function waiting(): Promise<void> {
 }
 
 describe("a turn that goes ahead", () => {
-  test("is committed together with the start that it answers, which is written nowhere else", async () => {
-    const { clock, provider, commits, count } = await open();
-    const before = await commits();
-    const heard: string[] = [];
-    const { taken } = await onTurn(clock, provider, new Map(), (locked) => {
-      heard.push("turn");
-      return provider.ackOrchestrationItem(locked.lockToken, FIRST("a")).then(() => heard.push("acked"));
-    });
-    await provider.enqueueForOrchestrator(start("a"), ABSENT).then(() => heard.push("started"));
-    await taken;
-
-    expect(heard).toEqual(["turn", "started", "acked"]);
-    expect((await commits()) - before).toBe(1);
-    expect([count("orchestrator_queue"), count("instance_locks"), count("worker_queue")]).toEqual([0, 0, 1]);
-    expect(await provider.read("a")).toEqual([started("a"), scheduled("a", 2)]);
-    expect(await provider.getInstanceStatus("a")).toMatchObject({ status: "Running" });
-  });
-
-  test("is committed together with the outcome that it answers; the activity that it asks for begins after the commit", async () => {
+  test("is committed with the outcome that it answers, which is written nowhere else; its activity begins after that", async () => {
     const { clock, provider, connection, commits, count } = await open();
     const warm: Warm = new Map();
-    const held = await running(clock, provider, "a", warm);
+    const held = await running(provider, "a", warm);
     const before = await commits();
     const events = connection.prepare("SELECT COUNT(*) AS n FROM duroxide_history");
     const heard: unknown[] = [];
     const { taken } = await onTurn(clock, provider, warm, ({ lockToken, item, attemptCount }) => {
       heard.push(item.messages, item.warmAsOf, attemptCount, events.get());
-      return provider.ackOrchestrationItem(
-        lockToken,
-        turn({ events: [completed("a", 3), scheduled("a", 4)], workerItems: [act("a", 4)] }),
-      );
+      return provider.ackOrchestrationItem(lockToken, NEXT("a")).then(() => heard.push("acked"));
     });
     const next = fetchWork(provider, WAITS).then((locked) => heard.push(locked?.item.id, events.get()));
     await clock.advance(0);
-    await Promise.all([provider.ackWorkItem(held.lockToken, done("a", 2)), taken, next]);
+    const handedIn = provider.ackWorkItem(held.lockToken, done("a", 2)).then(() => heard.push("handed in"));
+    await Promise.all([handedIn, taken, next]);
 
-    expect(heard).toEqual([[done("a", 2)], warm.get("a"), 1, { n: 2 }, 4, { n: 4 }]);
+    expect(heard).toEqual([[done("a", 2)], warm.get("a"), 1, { n: 2 }, "handed in", "acked", 4, { n: 4 }]);
     expect((await commits()) - before).toBe(1);
     expect([count("orchestrator_queue"), count("instance_locks"), count("worker_queue")]).toEqual([0, 0, 1]);
   });
@@ -127,11 +105,9 @@ describe("a turn that goes ahead", () => {
   test("leaves its activity to a fetch that came with the outcome", async () => {
     const { clock, provider, commits } = await open();
     const warm: Warm = new Map();
-    const held = await running(clock, provider, "a", warm);
-    await provider.enqueueForWorker(act("a", 90)); // So that the fetch looks for itself.
-    await takeWork(provider);
+    const held = await running(provider, "a", warm);
     const { taken } = await onTurn(clock, provider, warm, ({ lockToken }) =>
-      provider.ackOrchestrationItem(lockToken, turn({ events: [scheduled("a", 3)], workerItems: [act("a", 3)] })),
+      provider.ackOrchestrationItem(lockToken, NEXT("a")),
     );
     const before = await commits();
     const [, next] = await Promise.all([
@@ -140,40 +116,53 @@ describe("a turn that goes ahead", () => {
       taken,
     ]);
 
-    expect(next?.item.id).toBe(3);
+    expect(next?.item.id).toBe(4);
     expect((await commits()) - before).toBe(1);
   });
 
   test("is one of many, twice as many each time: as many as wait, in one commit", async () => {
     const { clock, provider, commits } = await open();
+    const warm: Warm = new Map();
+    const held = new Map<string, LockedWorkItem>();
+    for (let place = 0; place < 20; place += 1) held.set(`${place}`, await running(provider, `${place}`, warm));
     const made: number[] = [];
-    for (let round = 0; round < 9; round += 1) {
-      const names = Array.from({ length: 150 }, (_, place) => `${round}-${place}`);
-      const turns = names.map(() =>
-        fetchTurn(provider, { ...WAITS, warm: new Map() }).then((locked) =>
-          provider.ackOrchestrationItem(locked!.lockToken, FIRST(locked!.item.instance)),
-        ),
+    for (let round = 0; round < 6; round += 1) {
+      const turns = Array.from(held, () =>
+        fetchTurn(provider, { ...WAITS, warm }).then((locked) => {
+          const { item, lockToken } = locked!;
+          warm.set(item.instance, lockToken);
+          return provider.ackOrchestrationItem(lockToken, NEXT(item.instance, 2 + 2 * round));
+        }),
       );
       await clock.advance(0);
       const before = await commits();
-      await Promise.all([...names.map((name) => provider.enqueueForOrchestrator(start(name), ABSENT)), ...turns]);
+      const acks = Array.from(held, ([name, { lockToken, item }]) =>
+        provider.ackWorkItem(lockToken, done(name, item.id)),
+      );
+      await Promise.all([...acks, ...turns]);
       made.push((await commits()) - before);
+      for (const _ of acks) {
+        const work = await takeWork(provider);
+        held.set(work.item.instance, work);
+      }
     }
 
-    expect(made).toEqual([2, 2, 2, 2, 2, 2, 2, 2, 1]);
+    expect(made).toEqual([2, 2, 2, 2, 2, 1]);
   });
 
   test("and takes its time is acked later, under a lock that is there", async () => {
     const { clock, provider, count } = await open();
-    const { taken } = await onTurn(clock, provider, new Map(), (locked) => locked);
-    await provider.enqueueForOrchestrator(start("a"), ABSENT);
+    const warm: Warm = new Map();
+    const held = await running(provider, "a", warm);
+    const { taken } = await onTurn(clock, provider, warm, (locked) => locked);
+    await provider.ackWorkItem(held.lockToken, done("a", 2));
     expect([count("orchestrator_queue"), count("instance_locks")]).toEqual([1, 1]);
     expect(await fetchTurn(provider)).toBeNull();
     const { lockToken } = await taken;
     await provider.renewOrchestrationItemLock(lockToken, 30_000);
-    await provider.ackOrchestrationItem(lockToken, FIRST("a"));
+    await provider.ackOrchestrationItem(lockToken, NEXT("a"));
 
-    expect([count("orchestrator_queue"), count("instance_locks"), count("history")]).toEqual([0, 0, 2]);
+    expect([count("orchestrator_queue"), count("instance_locks"), count("history")]).toEqual([0, 0, 4]);
   });
 
   test.each([
@@ -181,25 +170,27 @@ describe("a turn that goes ahead", () => {
     ["uncounted", { ignoreAttempt: true }, 1],
   ])("and is given back comes again, %s", async (_, options, attemptCount) => {
     const { clock, provider } = await open();
-    const { taken } = await onTurn(clock, provider, new Map(), ({ lockToken }) =>
+    const warm: Warm = new Map();
+    const held = await running(provider, "a", warm);
+    const { taken } = await onTurn(clock, provider, warm, ({ lockToken }) =>
       provider.abandonOrchestrationItem(lockToken, options),
     );
-    await Promise.all([provider.enqueueForOrchestrator(start("a"), ABSENT), taken]);
+    await Promise.all([provider.ackWorkItem(held.lockToken, done("a", 2)), taken]);
 
-    expect(await takeTurn(provider)).toMatchObject({ item: { messages: [start("a")] }, attemptCount });
+    expect(await takeTurn(provider)).toMatchObject({ item: { messages: [done("a", 2)] }, attemptCount });
   });
 
   test("keeps what comes for its instance meanwhile for the next turn", async () => {
     const { clock, provider } = await open();
     const warm: Warm = new Map();
+    const held = await running(provider, "a", warm);
     let sent: Promise<unknown> = Promise.resolve();
     const { taken } = await onTurn(clock, provider, warm, ({ lockToken }) => {
       sent = provider.enqueueForOrchestrator(raised("a"));
       warm.set("a", lockToken);
-      return provider.ackOrchestrationItem(lockToken, FIRST("a"));
+      return provider.ackOrchestrationItem(lockToken, NEXT("a"));
     });
-    await provider.enqueueForOrchestrator(start("a"), ABSENT);
-    await taken;
+    await Promise.all([provider.ackWorkItem(held.lockToken, done("a", 2)), taken]);
     await sent;
 
     expect(await takeTurn(provider, { warm })).toMatchObject({
@@ -223,11 +214,22 @@ describe("nobody goes ahead", () => {
     return isDeepStrictEqual(await taken, before);
   }
 
+  test("by what a client sends: it is stored first, so that its turns are counted", async () => {
+    const store = await open();
+    const { provider } = store;
+    const warm: Warm = new Map();
+    await running(provider, "a", warm);
+    const starts = () => provider.enqueueForOrchestrator(start("b"), { ifAbsent: true });
+
+    expect(await goesAhead(store, warm, () => provider.enqueueForOrchestrator(raised("a")))).toBe(false);
+    expect(await goesAhead(store, warm, starts)).toBe(false);
+  });
+
   test("by an outcome that was tried before: what it stands on is made durable first", async () => {
     const store = await open();
-    const { clock, provider } = store;
+    const { provider } = store;
     const warm: Warm = new Map();
-    const first = await running(clock, provider, "a", warm);
+    const first = await running(provider, "a", warm);
     await provider.abandonWorkItem(first.lockToken);
     const again = await takeWork(provider);
 
@@ -237,9 +239,9 @@ describe("nobody goes ahead", () => {
 
   test("with a history to go through; but with one that is warm", async () => {
     const store = await open();
-    const { clock, provider } = store;
+    const { provider } = store;
     const warm: Warm = new Map();
-    const [a, b] = [await running(clock, provider, "a", warm), await running(clock, provider, "b", warm)];
+    const [a, b] = [await running(provider, "a", warm), await running(provider, "b", warm)];
 
     expect(await goesAhead(store, new Map(), () => provider.ackWorkItem(a.lockToken, done("a", 2)))).toBe(false);
     expect(await goesAhead(store, warm, () => provider.ackWorkItem(b.lockToken, done("b", 2)))).toBe(true);
@@ -247,8 +249,8 @@ describe("nobody goes ahead", () => {
 
   test("by what another turn has sent", async () => {
     const store = await open();
-    const { clock, provider } = store;
-    await running(clock, provider, "a", new Map());
+    const { provider } = store;
+    await running(provider, "a", new Map());
     await provider.enqueueForOrchestrator(raised("a"));
     const { lockToken } = await takeTurn(provider);
     const orchestratorItems = [start("child", { parentInstance: "a", parentId: 3 })];
@@ -260,9 +262,9 @@ describe("nobody goes ahead", () => {
 
   test("while activities stand in line: they do not wait for turns", async () => {
     const store = await open();
-    const { clock, provider } = store;
+    const { provider } = store;
     const warm: Warm = new Map();
-    const held = await running(clock, provider, "a", warm);
+    const held = await running(provider, "a", warm);
     await provider.enqueueForWorker(act("x", 9));
     let next: Promise<LockedWorkItem | null> = Promise.resolve(null);
 
@@ -278,40 +280,45 @@ describe("nobody goes ahead", () => {
   test("while another process is at work, and for a second after it", async () => {
     const store = await open();
     const { clock, provider, connection } = store;
-    const begin = (name: string) => () => provider.enqueueForOrchestrator(start(name), ABSENT);
-    await provider.enqueueForWorker(act("x", 1));
-    connection.exec("UPDATE duroxide_worker_queue SET activity_id = 2");
+    const warm: Warm = new Map();
+    const a = await running(provider, "a", warm);
+    connection.exec("UPDATE duroxide_worker_queue SET enqueued_at = 1");
+    expect(await goesAhead(store, warm, () => provider.ackWorkItem(a.lockToken, done("a", 2)))).toBe(false);
 
-    expect(await goesAhead(store, new Map(), begin("a"))).toBe(false);
+    const [b, c] = [await running(provider, "b", warm), await running(provider, "c", warm)];
     await clock.advance(999);
-    expect(await goesAhead(store, new Map(), begin("b"))).toBe(false);
+    expect(await goesAhead(store, warm, () => provider.ackWorkItem(b.lockToken, done("b", 2)))).toBe(false);
     await clock.advance(1);
-    expect(await goesAhead(store, new Map(), begin("c"))).toBe(true);
+    expect(await goesAhead(store, warm, () => provider.ackWorkItem(c.lockToken, done("c", 2)))).toBe(true);
   });
 
   test("while this process has another connection to the file, which would wait for itself", async () => {
     const store = await open();
     const { clock, provider, file } = store;
-    const begin = (name: string) => () => provider.enqueueForOrchestrator(start(name), ABSENT);
+    const warm: Warm = new Map();
     const other = await SqliteProvider.open(file, { durability: "process-crash", clock });
-    expect(await goesAhead(store, new Map(), begin("a"))).toBe(false);
+    const [a, b] = [await running(provider, "a", warm), await running(provider, "b", warm)];
+    expect(await goesAhead(store, warm, () => provider.ackWorkItem(a.lockToken, done("a", 2)))).toBe(false);
     await other.close();
-    expect(await goesAhead(store, new Map(), begin("b"))).toBe(true);
+    expect(await goesAhead(store, warm, () => provider.ackWorkItem(b.lockToken, done("b", 2)))).toBe(true);
   });
 
   test("for a second after a turn that took long: others could not write meanwhile", async () => {
     const { provider, time } = await openAt();
+    const warm: Warm = new Map();
+    const works = new Map<string, LockedWorkItem>();
+    for (const name of ["a", "b", "c", "d", "e"]) works.set(name, await running(provider, name, warm));
     const went: boolean[] = [];
     const takes = async (name: string, ms: number) => {
-      let isStarted = false;
-      const taken = fetchTurn(provider, WAITS).then((locked) => {
-        went.push(!isStarted);
+      let isHandedIn = false;
+      const taken = fetchTurn(provider, { ...WAITS, warm }).then((locked) => {
+        went.push(!isHandedIn);
         time.now += ms;
-        return provider.ackOrchestrationItem(locked!.lockToken, FIRST(name));
+        return provider.ackOrchestrationItem(locked!.lockToken, NEXT(name));
       });
       await waiting();
-      await provider.enqueueForOrchestrator(start(name), ABSENT);
-      isStarted = true;
+      await provider.ackWorkItem(works.get(name)!.lockToken, done(name, 2));
+      isHandedIn = true;
       await taken;
     };
     await takes("a", 21);
@@ -329,25 +336,33 @@ describe("nobody goes ahead", () => {
 describe("a transaction from which turns have gone ahead", () => {
   test("keeps readers waiting, who then see all of it", async () => {
     const { clock, provider } = await open();
-    let seen: Promise<unknown> = Promise.resolve();
-    const { taken } = await onTurn(clock, provider, new Map(), ({ lockToken }) => {
-      seen = Promise.all([provider.getInstanceStatus("a"), provider.read("a")]);
-      return provider.ackOrchestrationItem(lockToken, FIRST("a"));
+    const warm: Warm = new Map();
+    const held = await running(provider, "a", warm);
+    let seen: Promise<readonly unknown[]> = Promise.resolve([]);
+    const { taken } = await onTurn(clock, provider, warm, ({ lockToken }) => {
+      seen = provider.read("a");
+      return provider.ackOrchestrationItem(lockToken, NEXT("a"));
     });
-    await Promise.all([provider.enqueueForOrchestrator(start("a"), ABSENT), taken]);
+    await Promise.all([provider.ackWorkItem(held.lockToken, done("a", 2)), taken]);
 
-    expect(await seen).toMatchObject([{ status: "Running" }, [started("a"), scheduled("a", 2)]]);
+    expect(await seen).toHaveLength(4);
   });
 
   test("goes on at the time that it is by then: what it takes is locked from then on", async () => {
     const { provider, time } = await openAt();
+    const warm: Warm = new Map();
+    const held = await running(provider, "a", warm);
     const work = fetchWork(provider, { ...WAITS, lockTimeoutMs: 1_000 });
-    const taken = fetchTurn(provider, WAITS).then((locked) => {
+    let isAhead = true;
+    const taken = fetchTurn(provider, { ...WAITS, warm }).then((locked) => {
+      expect(isAhead).toBe(true);
       time.now += 700;
-      return provider.ackOrchestrationItem(locked!.lockToken, FIRST("a"));
+      return provider.ackOrchestrationItem(locked!.lockToken, NEXT("a"));
     });
     await waiting();
-    await Promise.all([provider.enqueueForOrchestrator(start("a"), ABSENT), taken]);
+    await provider.ackWorkItem(held.lockToken, done("a", 2));
+    isAhead = false;
+    await taken;
     const { lockToken } = (await work)!;
     time.now += 999;
     await provider.renewWorkItemLock(lockToken, 1_000);
@@ -355,49 +370,54 @@ describe("a transaction from which turns have gone ahead", () => {
 
   test("is acked by a turn that took longer than its lock: nobody can have taken it", async () => {
     const { provider, time } = await openAt();
-    const taken = fetchTurn(provider, { ...WAITS, lockTimeoutMs: 1_000 }).then((locked) => {
+    const warm: Warm = new Map();
+    const held = await running(provider, "a", warm);
+    const taken = fetchTurn(provider, { ...WAITS, warm, lockTimeoutMs: 1_000 }).then((locked) => {
       time.now += 2_000;
-      return provider.ackOrchestrationItem(locked!.lockToken, FIRST("a"));
+      return provider.ackOrchestrationItem(locked!.lockToken, NEXT("a"));
     });
     await waiting();
-    await Promise.all([provider.enqueueForOrchestrator(start("a"), ABSENT), taken]);
-    expect(await provider.read("a")).toHaveLength(2);
+    await Promise.all([provider.ackWorkItem(held.lockToken, done("a", 2)), taken]);
+    expect(await provider.read("a")).toHaveLength(4);
   });
 
   test("wakes workers for what its turns ask for, also where it has woken all of them before", async () => {
     const { clock, provider } = await open();
+    const warm: Warm = new Map();
+    const held = await running(provider, "a", warm);
     await provider.enqueueForWorker(act("x", 1, { tag: "gpu" }));
     const gpu = await takeWork(provider, { tagFilter: { kind: "any" } });
-    const { taken } = await onTurn(clock, provider, new Map(), ({ lockToken }) =>
-      provider.ackOrchestrationItem(lockToken, FIRST("a")),
+    const { taken } = await onTurn(clock, provider, warm, ({ lockToken }) =>
+      provider.ackOrchestrationItem(lockToken, NEXT("a")),
     );
     const work = fetchWork(provider, WAITS);
     await clock.advance(0);
     await Promise.all([
-      provider.enqueueForOrchestrator(start("a"), ABSENT),
+      provider.ackWorkItem(held.lockToken, done("a", 2)),
       provider.abandonWorkItem(gpu.lockToken),
       taken,
     ]);
 
-    expect((await work)?.item).toEqual(act("a", 2));
+    expect((await work)?.item).toEqual(act("a", 4));
   });
 
   test("hands out nothing that its turns take back", async () => {
     const { clock, provider } = await open();
     const warm: Warm = new Map();
-    await provider.enqueueForOrchestrator(start("a"), ABSENT);
-    const first = await takeTurn(provider);
-    warm.set("a", first.lockToken);
+    const held = await running(provider, "a", warm);
+    await running(provider, "b", warm);
+    await provider.enqueueForOrchestrator(raised("b"));
+    const b = await takeTurn(provider);
     const work = fetchWork(provider, { pollTimeoutMs: 1_000 });
     const { taken } = await onTurn(clock, provider, warm, ({ lockToken }) =>
       provider.ackOrchestrationItem(
         lockToken,
-        turn({ events: [completed("a", 3)], cancelledActivities: [{ instance: "a", executionId: 1, id: 2 }] }),
+        turn({ events: [completed("a", 3)], cancelledActivities: [{ instance: "b", executionId: 1, id: 7 }] }),
       ),
     );
     await Promise.all([
-      provider.ackOrchestrationItem(first.lockToken, FIRST("a")),
-      provider.enqueueForOrchestrator(raised("a")),
+      provider.ackOrchestrationItem(b.lockToken, turn({ events: [scheduled("b", 7)], workerItems: [act("b", 7)] })),
+      provider.ackWorkItem(held.lockToken, done("a", 2)),
       taken,
     ]);
     await clock.advance(1_000);
@@ -408,7 +428,7 @@ describe("a transaction from which turns have gone ahead", () => {
   test("and fails is made again before anybody who came later", async () => {
     const { clock, provider } = await open();
     const warm: Warm = new Map();
-    const held = await running(clock, provider, "a", warm);
+    const held = await running(provider, "a", warm);
     let later: Promise<unknown> = Promise.resolve();
     const { taken } = await onTurn(clock, provider, warm, ({ lockToken }) => {
       const ack = provider.ackOrchestrationItem(lockToken, turn({ events: [completed("a", 2)] })); // It is there already.
@@ -423,15 +443,14 @@ describe("a transaction from which turns have gone ahead", () => {
 
   test("misses nobody who comes meanwhile", async () => {
     const { clock, provider } = await open();
+    const warm: Warm = new Map();
+    const works = [await running(provider, "a", warm), await running(provider, "b", warm)];
     let second: Promise<LockedOrchestrationItem | null> = Promise.resolve(null);
-    const { taken } = await onTurn(clock, provider, new Map(), (locked) => {
-      second = fetchTurn(provider, WAITS);
+    const { taken } = await onTurn(clock, provider, warm, (locked) => {
+      second = fetchTurn(provider, { ...WAITS, warm });
       return locked.item.instance;
     });
-    await Promise.all([
-      provider.enqueueForOrchestrator(start("a"), ABSENT),
-      provider.enqueueForOrchestrator(start("b"), ABSENT),
-    ]);
+    await Promise.all(works.map(({ lockToken, item }) => provider.ackWorkItem(lockToken, done(item.instance, 2))));
 
     expect(await taken).toBe("a");
     expect((await second)?.item.instance).toBe("b");
@@ -439,24 +458,31 @@ describe("a transaction from which turns have gone ahead", () => {
 
   test("is finished before the provider is closed", async () => {
     const { clock, provider, file, connection } = await open();
+    const warm: Warm = new Map();
+    const held = await running(provider, "a", warm);
     let closed: Promise<void> = Promise.resolve();
-    const { taken } = await onTurn(clock, provider, new Map(), ({ lockToken }) => {
-      const acked = provider.ackOrchestrationItem(lockToken, FIRST("a"));
+    const { taken } = await onTurn(clock, provider, warm, ({ lockToken }) => {
+      const acked = provider.ackOrchestrationItem(lockToken, NEXT("a"));
       closed = provider.close();
       return acked;
     });
-    expect(await provider.enqueueForOrchestrator(start("a"), ABSENT)).toBe("enqueued");
-    await Promise.all([taken, closed]);
-    expect(connection.prepare("SELECT COUNT(*) AS n FROM duroxide_history").get()).toEqual({ n: 2 });
+    await Promise.all([provider.ackWorkItem(held.lockToken, done("a", 2)), taken]);
+    await closed;
+    expect(connection.prepare("SELECT COUNT(*) AS n FROM duroxide_history").get()).toEqual({ n: 4 });
 
     await using again = await SqliteProvider.open(file, { durability: "process-crash" });
-    expect(await again.read("a")).toHaveLength(2);
+    expect(await again.read("a")).toHaveLength(4);
   });
 
   test("and is refused for one of the turns is made again without them: outcomes count, turns have lost their locks", async () => {
     const { clock, provider } = await open();
     const warm: Warm = new Map();
-    const works = [await running(clock, provider, "a", warm), await running(clock, provider, "b", warm)];
+    const first = await running(provider, "first", warm); // After one, two may go.
+    const { taken } = await onTurn(clock, provider, warm, ({ lockToken }) =>
+      provider.ackOrchestrationItem(lockToken, turn({ events: [completed("first", 3)] })),
+    );
+    await Promise.all([provider.ackWorkItem(first.lockToken, done("first", 2)), taken]);
+    const works = [await running(provider, "a", warm), await running(provider, "b", warm)];
     const acks: Promise<unknown>[] = [];
     for (const _ of works) {
       await onTurn(clock, provider, warm, ({ item, lockToken }) => {
@@ -487,7 +513,7 @@ describe("a transaction from which turns have gone ahead", () => {
   test("and for which there is no room on the disk leaves everything as it was", async () => {
     const { clock, provider } = await open({ maxDatabaseBytes: 2 ** 20 });
     const warm: Warm = new Map();
-    const held = await running(clock, provider, "a", warm);
+    const held = await running(provider, "a", warm);
     const large = "x".repeat(2 ** 20);
     let ack: Promise<unknown> = Promise.resolve();
     await onTurn(clock, provider, warm, ({ lockToken }) => {

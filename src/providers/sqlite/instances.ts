@@ -197,7 +197,7 @@ export function enqueueStart(
     ...([instanceId, instanceId, instanceId, instanceId, instanceId] as const),
   )!;
   if (trace.has_begun !== 0) return "exists";
-  enqueueMessage(tx, start, { delayMs, mayGoAhead: true });
+  enqueueMessage(tx, start, delayMs);
   if (trace.has_traces === 0) tx.known.started(instanceId, identityInStart(start));
   return "enqueued";
 }

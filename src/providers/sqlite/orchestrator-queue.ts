@@ -114,15 +114,11 @@ export function turnLockOf(token: string): TurnLock {
   };
 }
 
-/** How a message is sent. */
-interface Sending {
-  readonly delayMs?: number | undefined;
-  /** Whether its sender waits for the commit, and sends it again if there is none: then its turn may go ahead of it. */
-  readonly mayGoAhead?: boolean;
-}
-
-export function enqueueMessage(tx: Transaction, item: OrchestratorItem, sending: Sending = {}): void {
-  const { delayMs = 0, mayGoAhead = false } = sending;
+/**
+ * `mayGoAhead`: whether its turn may be taken before it is committed. Where that turn ends the process, whoever sent it must have
+ * been counted.
+ */
+export function enqueueMessage(tx: Transaction, item: OrchestratorItem, delayMs = 0, mayGoAhead = false): void {
   const instance = targetInstance(item);
   const instanceId = toColumn(instance);
   const isStart = isStartLike(item);

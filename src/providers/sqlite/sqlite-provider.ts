@@ -159,7 +159,7 @@ export class SqliteProvider implements Provider {
     return this.#writes.write("enqueueForOrchestrator", (tx) => {
       checkOrchestratorItem("enqueueForOrchestrator", item);
       if (options.ifAbsent && isStartLike(item)) return enqueueStart(tx, item, options.delayMs);
-      enqueueMessage(tx, item, { delayMs: options.delayMs, mayGoAhead: true });
+      enqueueMessage(tx, item, options.delayMs);
       return "enqueued";
     });
   }

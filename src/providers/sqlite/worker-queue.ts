@@ -172,7 +172,7 @@ export function ackActivity(tx: Transaction, token: string, completion: Orchestr
     if (row === undefined) throw lockLost("ackWorkItem", token);
     touchSession(tx, row.session_id);
   }
-  if (completion !== null) enqueueMessage(tx, completion, { mayGoAhead: attempts === 1 });
+  if (completion !== null) enqueueMessage(tx, completion, 0, attempts === 1);
 }
 
 export function abandonActivity(tx: Transaction, token: string, options: AbandonOptions): void {
