@@ -213,7 +213,7 @@ export function fetchAhead(tx: Transaction, options: FetchOrchestrationOptions):
   const row = nextAhead(tx);
   if (row === null || range === undefined || !isReplayable(row, range)) return null;
   const isWarm = isSecretOf(row.last_commit, options.warm?.get(fromColumn(row.instance_id)));
-  if (row.has_begun !== 0 && !isWarm) return null;
+  if (!isWarm) return null;
   return describe(tx, row, options, takeNew(tx, row.instance_id, lockInstance(tx, row, options)));
 }
 
