@@ -267,15 +267,14 @@ export class SqliteProvider implements Provider {
 
   #announce(effects: Effects, isServed: boolean): void {
     this.#waiting.announce(effects, isServed);
-    for (const [instance, change] of effects.changedInstances)
-      this.#tell(() => this.#watchers.changed(instance, change));
-    for (const warning of effects.warnings) this.#tell(() => this.#settings.onWarning(warning));
+    for (const [instance, change] of effects.changedInstances) this.#watchers.changed(instance, change);
+    for (const warning of effects.warnings) this.#warn(warning);
   }
 
-  /** What is committed stays committed, whatever a listener makes of it, and the others hear of it too. */
-  #tell(listener: () => void): void {
+  /** What is committed stays committed, whatever the listener makes of it. */
+  #warn(warning: string): void {
     try {
-      listener();
+      this.#settings.onWarning(warning);
     } catch {
       // Its own affair.
     }
