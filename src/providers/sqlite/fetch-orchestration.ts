@@ -26,7 +26,7 @@ import { type Identity, identify, newIdentity } from "./instances.js";
 import type { InstanceFacts } from "./known-instances.js";
 import { kvSnapshot } from "./kv.js";
 import { isSecretOf } from "./lock-token.js";
-import { deleteLock, deleteTaken, forgetLock, isAnyReady, newTurnLock } from "./orchestrator-queue.js";
+import { deleteLock, deleteTaken, forgetLock, isAnyReady, newTurnLock, nextMessageAt } from "./orchestrator-queue.js";
 import type { Transaction } from "./transaction.js";
 
 /** Whether a message has become visible, or a lock has expired. */
@@ -341,7 +341,11 @@ function readyWhatFellDue(tx: Transaction): void {
   if (tx.isDueReady) return;
   tx.isDueReady = true;
   tx.newMessages.writeTaken();
-  if (tx.db.get(selectFallenDue, tx.now, tx.now) === undefined) return;
+  if (tx.db.get(selectFallenDue, tx.now, tx.now) !== undefined) readyFallenDue(tx);
+  tx.onDueReady?.(nextMessageAt(tx.db, tx.now));
+}
+
+function readyFallenDue(tx: Transaction): void {
   tx.db.run(unparkForVisibleStarts, tx.now);
   tx.effects.readyMessages += tx.db.run(readyVisibleMessages, tx.now);
   for (const { instance_id, locked_at } of tx.db.changeAll<LapsedRow>(lapseExpiredLocks, tx.now)) {

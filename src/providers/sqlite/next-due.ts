@@ -25,6 +25,11 @@ export class NextDue {
     if (this.#at !== null && timeMs < this.#at) this.#at = timeMs;
   }
 
+  /** Whoever has seen to all that is due by now has looked for the next. Null: nothing ever falls due. */
+  found(timeMs: number | null): void {
+    this.#at = timeMs ?? Number.POSITIVE_INFINITY;
+  }
+
   /** Somebody else has written something. */
   forget(): void {
     this.#at = null;

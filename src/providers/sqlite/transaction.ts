@@ -23,6 +23,10 @@ export class Transaction {
   isDueReady = false;
   /** As above, of activities. */
   isHeldReleased = false;
+  /** Told when the next message falls due, by whoever has seen to those that have. Null: nobody wants to know. */
+  onDueReady: ((nextAt: number | null) => void) | null = null;
+  /** As above, of activities. */
+  onHeldReleased: ((nextAt: number | null) => void) | null = null;
 
   constructor(
     readonly db: Database,

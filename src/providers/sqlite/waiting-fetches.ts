@@ -115,8 +115,13 @@ export class WaitingFetches {
   /** Where it is known that nothing has fallen due, nobody need look. F2 */
   prepare(tx: Transaction): void {
     const { epoch } = tx.db;
-    tx.isDueReady = this.#messages.nextDue.in(epoch).isAfter(tx.now);
-    tx.isHeldReleased = this.#activities.nextDue.in(epoch).isAfter(tx.now);
+    const messages = this.#messages.nextDue.in(epoch);
+    const activities = this.#activities.nextDue.in(epoch);
+    tx.isDueReady = messages.isAfter(tx.now);
+    tx.isHeldReleased = activities.isAfter(tx.now);
+    // Not committed yet; but if it never is, there is another epoch, and this is forgotten.
+    tx.onDueReady = (nextAt) => messages.found(nextAt);
+    tx.onHeldReleased = (nextAt) => activities.found(nextAt);
   }
 
   /** Takes what has become ready since the last time for those who wait for it. F1 */

@@ -213,8 +213,9 @@ export function nextActivityAt(db: Database, since: number): number | null {
 function releaseHeld(tx: Transaction): void {
   if (tx.isHeldReleased) return;
   tx.isHeldReleased = true;
-  if (tx.db.get(selectEndedHold, tx.now) === undefined) return;
-  if (tx.db.run(releaseEndedHolds, tx.now) > 0) tx.effects.readyActivities = EVERYBODY;
+  if (tx.db.get(selectEndedHold, tx.now) !== undefined && tx.db.run(releaseEndedHolds, tx.now) > 0)
+    tx.effects.readyActivities = EVERYBODY;
+  tx.onHeldReleased?.(nextActivityAt(tx.db, tx.now));
 }
 
 function oldestActivity(db: Database, options: FetchWorkOptions, now: number): Candidate | null {
