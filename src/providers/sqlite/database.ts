@@ -536,8 +536,8 @@ export class Database {
 }
 
 const PRAGMAS = `
-  -- A checkpoint costs two syncs and copies every changed page once: rarer ones cost less, 16 MB of log is little.
-  PRAGMA wal_autocheckpoint = 4000;
+  -- As SQLite has it. Four times as many pages cost no less in all, but fifteen milliseconds at a time instead of four.
+  PRAGMA wal_autocheckpoint = 1000;
   -- After a burst the log gives its space back.
   PRAGMA journal_size_limit = 67108864;
   -- 4 MB. SQLite goes through its whole cache at the end of a transaction that has rearranged pages, 50 ns a page: with 64 MB

@@ -158,6 +158,8 @@ DECLARE
   v_first bigint;
   v_looks boolean := false;
   v_counts boolean := false;
+  -- Whether all of it are starts of instances that have not begun, one for each target.
+  v_starts boolean := false <> ALL (p_absent) AND cardinality(p_absent) = cardinality(p_targets);
   v_is_new boolean := false;
   v_older integer := 0;
   -- How many of those who want a target claim instead, the first of these targets, and the tokens of all who claim.
@@ -233,7 +235,7 @@ BEGIN
     -- Many starts, and nobody to serve: mostly no row is there, and a plain insert costs a third less than one that expects others.
     -- Whoever comes in between makes it one that does.
     IF NOT v_gives AND cardinality(p_targets) >= 8 THEN
-      v_is_new := NOT EXISTS (SELECT 1 FROM {schema}.schedule AS s WHERE s.instance_id = ANY (p_targets));
+      v_is_new := v_starts OR NOT EXISTS (SELECT 1 FROM {schema}.schedule AS s WHERE s.instance_id = ANY (p_targets));
     END IF;
     IF v_is_new THEN
       BEGIN
@@ -244,8 +246,12 @@ BEGIN
                  generate_subscripts(p_targets, 1) AS n
         ) AS t
         ORDER BY t.id COLLATE "C"; -- S1, S2
-        SELECT count(*) FILTER (WHERE t.ready_at <= p_now), min(t.ready_at) FILTER (WHERE t.ready_at > p_now)
-        INTO v_open, v_next FROM unnest(p_ready_at) AS t (ready_at);
+        IF p_now >= ALL (p_ready_at) THEN
+          v_open := cardinality(p_targets);
+        ELSE
+          SELECT count(*) FILTER (WHERE t.ready_at <= p_now), min(t.ready_at) FILTER (WHERE t.ready_at > p_now)
+          INTO v_open, v_next FROM unnest(p_ready_at) AS t (ready_at);
+        END IF;
       EXCEPTION WHEN unique_violation THEN
         v_is_new := false;
       END;
@@ -302,12 +308,18 @@ BEGIN
     END IF;
   END IF;
   IF true = ANY (p_absent) THEN
-    SELECT array_agg(m.target), array_agg(p_targets[m.target]) INTO v_fresh, v_absent
-    FROM (SELECT unnest(p_absent) AS absent, unnest(p_of) AS target) AS m WHERE m.absent;
+    IF v_starts THEN
+      v_fresh := p_of;
+      v_absent := p_targets;
+    ELSE
+      SELECT array_agg(m.target), array_agg(p_targets[m.target]) INTO v_fresh, v_absent
+      FROM (SELECT unnest(p_absent) AS absent, unnest(p_of) AS target) AS m WHERE m.absent;
+    END IF;
     -- Mostly none has begun (T7).
     IF EXISTS (SELECT 1 FROM {schema}.instances AS i WHERE i.instance_id = ANY (v_absent))
       OR EXISTS (SELECT 1 FROM {schema}.executions AS x WHERE x.instance_id = ANY (v_absent))
-      OR EXISTS (SELECT 1 FROM {schema}.messages AS s WHERE s.instance_id = ANY (v_absent) AND s.kind = 'start')
+      -- Who had no row in the schedule has no messages.
+      OR NOT v_is_new AND EXISTS (SELECT 1 FROM {schema}.messages AS s WHERE s.instance_id = ANY (v_absent) AND s.kind = 'start')
     THEN
       v_begun := ARRAY (
         SELECT m.n::integer FROM unnest(p_absent, p_of) WITH ORDINALITY AS m (absent, target, n)
