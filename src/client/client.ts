@@ -28,12 +28,20 @@ import {
 import { decodePayload, encodePayload } from "../history/payload.js";
 import { checkOptions, integerBetween, isClock, isFunction, isString, oneOf } from "../options.js";
 import { isProvider } from "../provider/is-provider.js";
-import type { Provider } from "../provider/provider.js";
+import type { InstanceCompletion, Provider } from "../provider/provider.js";
 import { validateAsync } from "../schema.js";
 import { timeOrderedId } from "../time-ordered-id.js";
 import { OrchestrationHandle } from "./handle.js";
 import { checkExecutionId, Management } from "./management.js";
-import { type EndedStatus, isEnded, type KnownStatus, knownStatus, type OrchestrationStatus } from "./status.js";
+import {
+  completed,
+  type EndedStatus,
+  type Ending,
+  isEnded,
+  type KnownStatus,
+  knownStatus,
+  type OrchestrationStatus,
+} from "./status.js";
 import { WAIT_OPTION_CHECKS, type Waiting, type WaitOptions, waitUntil } from "./wait.js";
 
 /** What a client may be told. */
@@ -183,7 +191,7 @@ export class Client extends Management {
       { ifAbsent: true, delayMs: options.delay === undefined ? undefined : durationMs(options.delay, "delay") },
     );
     if (outcome === "exists" && options.ifExists === "fail") throw new AlreadyExistsError(instance);
-    return new OrchestrationHandle(this, instance, output);
+    return new OrchestrationHandle(this, instance, output, this.#ending);
   }
 
   /** By id alone, whatever the orchestration is. */
@@ -204,7 +212,7 @@ export class Client extends Management {
     const [target, instanceId] = args.length === 2 ? args : [null, args[0]];
     if (typeof target === "string") checkName(target, "orchestration name");
     const output = target === null || typeof target === "string" ? null : checkTarget(target).output;
-    return new OrchestrationHandle(this, checkInstanceId(instanceId), output);
+    return new OrchestrationHandle(this, checkInstanceId(instanceId), output, this.#ending);
   }
 
   // Messages
@@ -295,9 +303,20 @@ export class Client extends Management {
    */
   async waitForOrchestration(instanceId: string, options: WaitOptions = {}): Promise<EndedStatus> {
     checkOptions("waitForOrchestration", options, WAIT_OPTION_CHECKS);
-    checkInstanceId(instanceId);
+    return this.#waitForEnd<EndedStatus>(checkInstanceId(instanceId), options);
+  }
+
+  /** As `waitForOrchestration`, for whoever wants no more than the result. */
+  readonly #ending = (instanceId: string, options: WaitOptions = {}): Promise<Ending> =>
+    this.#waitForEnd<Ending>(instanceId, options, completed);
+
+  #waitForEnd<T>(
+    instanceId: string,
+    options: WaitOptions,
+    told?: (completion: InstanceCompletion) => T,
+  ): Promise<EndedStatus | T> {
     let status: OrchestrationStatus | null = null;
-    return waitUntil(this.#waiting, {
+    return waitUntil<EndedStatus | T>(this.#waiting, {
       ...options,
       instanceId,
       what: `the end of instance '${instanceId}'`,
@@ -305,6 +324,7 @@ export class Client extends Management {
         status = await this.getStatus(instanceId);
         return isEnded(status) ? status : null;
       },
+      ...(told === undefined ? {} : { told }),
       lastSeen: () => status,
     });
   }

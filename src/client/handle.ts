@@ -7,8 +7,11 @@ import type { DeleteResult } from "../provider/admin.js";
 import { validateAsync } from "../schema.js";
 import type { Client, DataArguments, StatusChangeOptions } from "./client.js";
 import type { DeleteOptions } from "./management.js";
-import type { KnownStatus, OrchestrationStatus } from "./status.js";
+import type { Ending, KnownStatus, OrchestrationStatus } from "./status.js";
 import { WAIT_OPTION_CHECKS, type WaitOptions } from "./wait.js";
+
+/** Waits for the end of an instance. */
+export type WaitForEnding = (instanceId: string, options?: WaitOptions) => Promise<Ending>;
 
 /**
  * An instance, known or yet to be known to the store, with the type of what it returns. `Client.start` makes one.
@@ -22,12 +25,14 @@ export class OrchestrationHandle<O = unknown> {
   readonly instanceId: string;
   readonly #client: Client;
   readonly #output: Schema<O> | null;
+  readonly #ending: WaitForEnding;
 
   /** Made by `Client.start` and `Client.getHandle`. */
-  constructor(client: Client, instanceId: string, output: Schema<O> | null) {
+  constructor(client: Client, instanceId: string, output: Schema<O> | null, ending: WaitForEnding) {
     this.#client = client;
     this.instanceId = instanceId;
     this.#output = output;
+    this.#ending = ending;
   }
 
   /**
@@ -44,7 +49,7 @@ export class OrchestrationHandle<O = unknown> {
    */
   async result(options?: WaitOptions): Promise<O> {
     checkOptions("handle.result", options, WAIT_OPTION_CHECKS);
-    const ended = await this.#client.waitForOrchestration(this.instanceId, options);
+    const ended = await this.#ending(this.instanceId, options);
     if (ended.status === "Failed") throw new OrchestrationFailedError(this.instanceId, ended.details);
     return validateAsync(this.#output, ended.output, `output of instance '${this.instanceId}'`);
   }

@@ -6,7 +6,7 @@ import { ProviderError, unreachable } from "../errors.js";
 import { displayMessage, type ErrorDetails } from "../history/error-details.js";
 import type { Event } from "../history/event.js";
 import { decodePayload } from "../history/payload.js";
-import type { InstanceStatus, Provider } from "../provider/provider.js";
+import type { InstanceCompletion, InstanceStatus, Provider } from "../provider/provider.js";
 
 /** What is known of every instance that exists. */
 export interface InstanceFacts {
@@ -53,6 +53,9 @@ export type KnownStatus = PendingStatus | RunningStatus | CompletedStatus | Fail
 /** Where an instance that has come to its end stands. */
 export type EndedStatus = CompletedStatus | FailedStatus;
 
+/** What it came to, whatever else is known. */
+export type Ending = Pick<CompletedStatus, "status" | "output"> | Pick<FailedStatus, "status" | "details">;
+
 /** Where an instance stands. */
 export type OrchestrationStatus = { readonly status: "NotFound" } | KnownStatus;
 
@@ -81,7 +84,7 @@ export async function knownStatus(
     case "ContinuedAsNew":
       return { status: "Running", ...facts };
     case "Completed":
-      return { status: "Completed", ...facts, output: stored.output === null ? null : decodePayload(stored.output) };
+      return { ...completed(stored), ...facts };
     case "Failed": {
       const details = await failureDetails(provider, instanceId, stored);
       return { status: "Failed", ...facts, details, error: displayMessage(details) };
@@ -89,6 +92,10 @@ export async function knownStatus(
     default:
       return unreachable(stored.status);
   }
+}
+
+export function completed({ output }: InstanceCompletion): Pick<CompletedStatus, "status" | "output"> {
+  return { status: "Completed", output: output === null ? null : decodePayload(output) };
 }
 
 /**

@@ -6,12 +6,13 @@
 //   W4. A wait holds at most one timer, one watch and one listener on the caller's signal, and none once it is over.
 //   W5. The deadline never cuts a look short, so that a timeout of 0 still looks once. An abort does.
 //   W6. A look that fails with a transient error is repeated; any other error ends the wait.
+//   W7. Whoever is told that the instance has completed need not look for that.
 
 import { setMaxListeners } from "node:events";
 import type { Clock } from "../clock.js";
 import { AbortedError, ProviderError, TimeoutError, unreachable } from "../errors.js";
 import { isAbortSignal, type OptionCheck, shown } from "../options.js";
-import type { InstanceChange, WakeSource } from "../provider/provider.js";
+import type { InstanceChange, InstanceCompletion, WakeSource } from "../provider/provider.js";
 import type { OrchestrationStatus } from "./status.js";
 
 /** How long to wait, and how to give up. */
@@ -45,6 +46,8 @@ export interface Wait<T> extends WaitOptions {
   readonly what: string;
   /** Looks once. Null: not yet. */
   readonly look: () => Promise<T | null>;
+  /** What a completion answers without a look. W7 @default nothing */
+  readonly told?: (completion: InstanceCompletion) => T;
   /** Whether it looks after every turn, too: for those who look at the history. @default false: what clients can ask for */
   readonly watchesTurns?: boolean;
   /** Where the instance stood at the last look, for the message of a timeout. @default not known */
@@ -82,13 +85,16 @@ export async function waitUntil<T>(waiting: Waiting, wait: Wait<T>): Promise<T> 
   const bell = new Bell(clock);
   let quietLooks = 0;
   let failedLooks = 0;
+  const heard: { completion: InstanceCompletion | null } = { completion: null };
   const hear = (change?: InstanceChange): void => {
+    if (typeof change === "object") heard.completion = change;
     if (change !== "turn" || wait.watchesTurns === true) bell.ring();
   };
   const stopWatching = wake?.watchInstance(wait.instanceId, hear); // W1
   try {
     for (;;) {
       bell.reset();
+      if (heard.completion !== null && wait.told !== undefined) return wait.told(heard.completion); // W7
       const seen = await unlessAborted(wait, () => lookOnce(wait));
       if (seen.kind === "found") return seen.value;
       const leftMs = deadline - clock.now();

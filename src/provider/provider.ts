@@ -220,7 +220,7 @@ export interface InstanceStats {
 
 /**
  * Tells that something committed may have changed an instance. A hint: it may be late, doubled or about nothing, and
- * correctness never depends on it.
+ * correctness never depends on it. But for a completion, which nobody need tell, and who does tells the truth.
  */
 export interface WakeSource {
   /** Calls `listener` whenever `instance` may have changed. Returns the way to stop. */
@@ -228,7 +228,13 @@ export interface WakeSource {
 }
 
 /** `turn`: it goes on, and has changed neither its custom status nor its values. `state`: anything, or nobody can tell. */
-export type InstanceChange = "turn" | "state";
+export type InstanceChange = "turn" | "state" | InstanceCompletion;
+
+/** The instance has completed, by a commit that began after the listener had begun to watch. Whoever waits for that need not look. */
+export interface InstanceCompletion {
+  /** As in `InstanceStatus`. */
+  readonly output: string | null;
+}
 
 /**
  * A store. What it must promise stands in the header of this file (P1 to P9) and in `docs/writing-a-provider.md`;

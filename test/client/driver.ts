@@ -6,7 +6,7 @@ import type { ErrorDetails } from "../../src/history/error-details.js";
 import { displayMessage } from "../../src/history/error-details.js";
 import type { Event, EventPayload } from "../../src/history/event.js";
 import type { OrchestratorItem } from "../../src/history/work-item.js";
-import type { ExecutionMetadata, Provider } from "../../src/provider/provider.js";
+import type { ExecutionMetadata, InstanceChange, Provider, WakeSource } from "../../src/provider/provider.js";
 import { MemoryProvider } from "../../src/providers/memory/index.js";
 import { VirtualClock } from "../../src/testing/virtual-clock.js";
 
@@ -24,7 +24,7 @@ export class ObservedStore {
   readonly #memory = new MemoryProvider({ clock: this.storeClock });
   readonly #failures = new Map<ProviderMethod, Error[]>();
   readonly #holds = new Map<ProviderMethod, { readonly when: "before" | "after"; readonly until: Promise<void> }>();
-  readonly #listeners = new Set<() => void>();
+  readonly #listeners = new Set<(change?: InstanceChange) => void>();
 
   constructor({ canWake = true }: { readonly canWake?: boolean } = {}) {
     this.provider = new Proxy<Provider>(this.#memory, {
@@ -88,9 +88,9 @@ export class ObservedStore {
     };
   }
 
-  readonly #watchInstance = (instance: string, listener: () => void): (() => void) => {
-    const hear = (): void => {
-      if (!this.dropWakes) listener();
+  readonly #watchInstance: WakeSource["watchInstance"] = (instance, listener) => {
+    const hear = (change?: InstanceChange): void => {
+      if (!this.dropWakes) listener(change);
     };
     this.#listeners.add(hear);
     const stop = this.#memory.wake.watchInstance(instance, hear);

@@ -48,6 +48,46 @@ describe("the result of an instance", () => {
     expect(await Promise.all([early, handle.result(), client.getHandle("i").result()])).toEqual([1, 1, 1]);
   });
 
+  test("that is told with the commit is not looked for again", async () => {
+    const { client, handle, provider, store, clock } = await openRunning();
+    const results = [handle.result(), client.waitForOrchestration("i")];
+    await clock.advance(0);
+    store.calls.clear();
+    await wakeAndCommit(provider, "i", completing({ total: 7 }));
+
+    expect(await results[0]).toEqual({ total: 7 });
+    expect(await results[1]).toMatchObject({ status: "Completed", output: { total: 7 }, customStatus: null });
+    expect(store.calls.get("getInstanceStatus")).toBe(1); // For all that is known of it.
+  });
+
+  test("that is told while somebody looks is what was told, though the look saw it running", async () => {
+    const { handle, provider, store, clock } = await openRunning();
+    const release = store.holdAnswer("getInstanceStatus");
+    const result = handle.result();
+    await clock.advance(0);
+    await wakeAndCommit(provider, "i", completing("done"));
+    release();
+
+    expect(await result).toBe("done");
+    expect(store.calls.get("getInstanceStatus")).toBe(1);
+  });
+
+  test("that is told fits the output schema, or is refused", async () => {
+    const { client, provider, clock } = await openRunning();
+    const dated = orchestration<void, Date>({ name: "Test", output: z.coerce.date() });
+    const counted = orchestration<void, number>({ name: "Test", output: z.number() });
+    const date = client.getHandle(dated, "i").result();
+    const refused = client
+      .getHandle(counted, "i")
+      .result()
+      .catch((error: unknown) => error);
+    await clock.advance(0);
+    await wakeAndCommit(provider, "i", completing("2026-01-02T00:00:00.000Z"));
+
+    expect(await date).toEqual(new Date("2026-01-02T00:00:00.000Z"));
+    expect(await refused).toMatchObject({ code: "DUROXIDE_INVALID_INPUT" });
+  });
+
   test("is what the output schema makes of it", async () => {
     const { client, provider } = await openRunning();
     const dated = orchestration<void, Date>({ name: "Test", output: z.coerce.date() });

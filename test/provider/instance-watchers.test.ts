@@ -1,9 +1,10 @@
 import { expect, test } from "vitest";
 import { InstanceWatchers } from "../../src/provider/kit/instance-watchers.js";
+import type { InstanceChange } from "../../src/provider/provider.js";
 
 test("a watcher that throws keeps nobody from hearing, neither its neighbours nor whoever has committed", () => {
   const watchers = new InstanceWatchers();
-  const heard: string[] = [];
+  const heard: InstanceChange[] = [];
   watchers.watchInstance("a", () => {
     throw new Error("this one cannot be told");
   });
@@ -12,4 +13,24 @@ test("a watcher that throws keeps nobody from hearing, neither its neighbours no
   watchers.anythingChanged();
 
   expect(heard).toEqual(["turn", "state"]);
+});
+
+test("a completion is told to those who watched when its commit was sent; whoever came later hears that something has changed", () => {
+  const watchers = new InstanceWatchers();
+  const heard: (readonly [string, InstanceChange])[] = [];
+  watchers.watchInstance("a", (change) => heard.push(["early", change]));
+  const sentAsOf = watchers.lastNr;
+  watchers.watchInstance("a", (change) => heard.push(["late", change]));
+  watchers.changed("a", { output: "7" }, sentAsOf);
+  watchers.changed("a", "turn", sentAsOf);
+  watchers.changed("a", { output: "8" });
+
+  expect(heard).toEqual([
+    ["early", { output: "7" }],
+    ["late", "state"],
+    ["early", "turn"],
+    ["late", "turn"],
+    ["early", { output: "8" }],
+    ["late", { output: "8" }],
+  ]);
 });

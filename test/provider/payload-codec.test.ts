@@ -8,8 +8,9 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { Client } from "../../src/client/client.js";
 import { activity, orchestration } from "../../src/define.js";
 import { AlreadyExistsError, InvalidOptionsError, ProviderError } from "../../src/errors.js";
+import { InstanceWatchers } from "../../src/provider/kit/instance-watchers.js";
 import { type PayloadCodec, withPayloadCodec } from "../../src/provider/payload-codec.js";
-import type { Provider } from "../../src/provider/provider.js";
+import type { InstanceChange, Provider } from "../../src/provider/provider.js";
 import { start, started } from "../../src/provider-tests/builders.js";
 import { TestSchemas } from "../../src/provider-tests/own-stores.js";
 import { create, runTurn } from "../../src/provider-tests/steps.js";
@@ -467,9 +468,26 @@ describe("withPayloadCodec", () => {
   test("shows the provider that it stands in front of, and closes it", async () => {
     const inner = await SqliteProvider.open(":memory:");
     const provider = withPayloadCodec(inner, codec);
-    expect(provider).toMatchObject({ name: inner.name, version: inner.version, wake: inner.wake });
+    expect(provider).toMatchObject({ name: inner.name, version: inner.version });
     await provider[Symbol.asyncDispose]();
     await expect(inner.read("a")).rejects.toThrow(ProviderError);
+  });
+
+  test("never tells a text that it has encoded: who watches hears that there is something to look for", async () => {
+    const inner = new InstanceWatchers();
+    const memory = new MemoryProvider();
+    const provider = withPayloadCodec(
+      new Proxy(memory, { get: (it, key) => (key === "wake" ? inner : Reflect.get(it, key, it)) }),
+      codec,
+    );
+    const heard: (InstanceChange | undefined)[] = [];
+    const stop = provider.wake?.watchInstance("a", (change) => heard.push(change));
+    inner.changed("a", "turn");
+    inner.changed("a", { output: "encoded" });
+    stop?.();
+    inner.changed("a");
+
+    expect(heard).toEqual(["turn", "state"]);
   });
 
   function ascii(text: string): string {

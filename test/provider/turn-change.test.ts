@@ -23,8 +23,15 @@ describe("what watchers of an instance hear of a turn", () => {
     expect(changeOf(turn(fields))).toBe("turn");
   });
 
+  test.each<[string, Partial<TurnCommit>, string | null]>([
+    ["completes it", { events: [completed("a", 2)], metadata: { status: "Completed", output: "done" } }, "done"],
+    ["completes it with nothing", { metadata: { status: "Completed" } }, null],
+    ["completes it and sets a value", { events: [kvSet("a", 2, "k", "v")], metadata: { status: "Completed" } }, null],
+  ])("that %s: its output", (_, fields, output) => {
+    expect(changeOf(turn(fields))).toEqual({ output });
+  });
+
   test.each<[string, Partial<TurnCommit>]>([
-    ["completes it", { events: [completed("a", 2)], metadata: { status: "Completed", output: "done" } }],
     ["fails it", { metadata: { status: "Failed" } }],
     ["continues it as new", { metadata: { status: "ContinuedAsNew" } }],
     ["sets its custom status", { events: [scheduled("a", 2), statusSet("a", 3, "busy")] }],

@@ -2,6 +2,7 @@
 //
 // A wake is a hint: it may be late, doubled or about nothing. So the cases wait for the first one, and never count them.
 
+import type { InstanceChange } from "../../provider/provider.js";
 import { scheduled, start } from "../builders.js";
 import type { CaseContext } from "../case-context.js";
 import type { Category } from "../provider-case.js";
@@ -94,6 +95,29 @@ export const wake: Category = {
       },
     },
     {
+      id: "completion_that_is_told_is_true",
+      promise: "Whoever is told that an instance has completed finds it so, with that output; nobody need be told",
+      async run(t) {
+        const { wake, provider } = await t.open();
+        const watchers = new Map<string, Watcher>();
+        for (const instance of ["a", "b"]) {
+          const watcher = new Watcher();
+          wake.watchInstance(instance, watcher.listener);
+          watchers.set(instance, watcher);
+          await create(provider, instance);
+          await runTurn(provider, instance);
+          await watcher.rest(t);
+          t.equal(watcher.completions, [], `the completions that are told of '${instance}', which runs`);
+        }
+        await runTurn(provider, "a", { metadata: { status: "Completed", output: "done" } });
+        await runTurn(provider, "b", { metadata: { status: "Failed", output: "broken" } });
+        for (const [instance, watcher] of watchers) await watcher.hears(t, `the wake after the end of '${instance}'`);
+        const told = watchers.get("a")!.completions;
+        t.equal(told, told.length === 0 ? [] : ["done"], "what is told of the instance that has completed");
+        t.equal(watchers.get("b")!.completions, [], "the completions that are told of the instance that has failed");
+      },
+    },
+    {
       id: "watcher_that_stopped_hears_nothing",
       promise: "Whoever has stopped to watch hears nothing more; to stop twice does nothing",
       async run(t) {
@@ -140,7 +164,11 @@ class Watcher {
   #hasHeard = false;
   #tell = (): void => {};
 
-  readonly listener = (): void => {
+  /** The outputs of the completions that it was told. */
+  readonly completions: (string | null)[] = [];
+
+  readonly listener = (change?: InstanceChange): void => {
+    if (typeof change === "object") this.completions.push(change.output);
     this.count += 1;
     this.#hasHeard = true;
     this.#tell();

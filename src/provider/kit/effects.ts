@@ -10,11 +10,13 @@ export class Effects {
   nextMessageAt = Number.POSITIVE_INFINITY;
   nextActivityAt = Number.POSITIVE_INFINITY;
   readonly changedInstances = new Map<string, InstanceChange>();
+  /** The last who had begun to watch when the commit began. @default whoever watches when it is told */
+  watchedAsOf: number | undefined = undefined;
   /** What was lost, and somebody must hear of. */
   readonly warnings: string[] = [];
 
   changed(instance: string, change: InstanceChange = "state"): void {
-    if (change === "state" || !this.changedInstances.has(instance)) this.changedInstances.set(instance, change);
+    if (change !== "turn" || !this.changedInstances.has(instance)) this.changedInstances.set(instance, change);
   }
 
   messageAt(timeMs: number): void {

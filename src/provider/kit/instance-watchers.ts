@@ -1,9 +1,16 @@
 // provider/kit/instance-watchers.ts — the in-process half of a WakeSource: who waits for news of which instance.
+//
+//   I1. A completion is told to those who had begun to watch before it was on its way. To others it might be about an instance of that
+//       id that is gone, told late: they hear that something has changed.
 
 import { LinkedSet } from "../../linked-set.js";
 import type { InstanceChange, WakeSource } from "../provider.js";
 
-type Listener = (change: InstanceChange) => void;
+interface Watcher {
+  readonly listener: (change: InstanceChange) => void;
+  /** Which one it was of all. */
+  readonly nr: number;
+}
 
 /**
  * A `WakeSource` within one process: knows who waits for which instance, and is told by the provider what it commits.
@@ -15,38 +22,47 @@ type Listener = (change: InstanceChange) => void;
  * stop();
  */
 export class InstanceWatchers implements WakeSource {
-  readonly #listeners = new Map<string, LinkedSet<Listener>>();
+  readonly #watchers = new Map<string, LinkedSet<Watcher>>();
+  #lastNr = 0;
 
   watchInstance(instance: string, listener: (change: InstanceChange) => void): () => void {
-    const listeners = this.#listeners.get(instance) ?? new LinkedSet<Listener>();
-    this.#listeners.set(instance, listeners);
-    const place = listeners.add(listener);
+    const watchers = this.#watchers.get(instance) ?? new LinkedSet<Watcher>();
+    this.#watchers.set(instance, watchers);
+    this.#lastNr += 1;
+    const place = watchers.add({ listener, nr: this.#lastNr });
     return () => {
-      listeners.delete(place);
-      if (listeners.size === 0 && this.#listeners.get(instance) === listeners) this.#listeners.delete(instance);
+      watchers.delete(place);
+      if (watchers.size === 0 && this.#watchers.get(instance) === watchers) this.#watchers.delete(instance);
     };
+  }
+
+  /** Which one came last, of all that have ever begun to watch. */
+  get lastNr(): number {
+    return this.#lastNr;
   }
 
   /** Whether nobody waits: then changes of other processes need not be looked for. */
   get isEmpty(): boolean {
-    return this.#listeners.size === 0;
+    return this.#watchers.size === 0;
   }
 
-  /** A commit changed this instance. */
-  changed(instance: string, change: InstanceChange = "state"): void {
-    const listeners = this.#listeners.get(instance);
-    if (listeners !== undefined) for (const listener of listeners.values()) tell(listener, change);
+  /** A commit changed this instance. `asOf`: who had come last when it was sent, where its answer may be late. I1 */
+  changed(instance: string, change: InstanceChange = "state", asOf = this.#lastNr): void {
+    const watchers = this.#watchers.get(instance);
+    if (watchers === undefined) return;
+    for (const { listener, nr } of watchers.values())
+      tell(listener, typeof change === "object" && nr > asOf ? "state" : change);
   }
 
   /** A commit of somebody else changed something. */
   anythingChanged(): void {
-    for (const listeners of [...this.#listeners.values()])
-      for (const listener of listeners.values()) tell(listener, "state");
+    for (const watchers of [...this.#watchers.values()])
+      for (const { listener } of watchers.values()) tell(listener, "state");
   }
 }
 
 /** What is committed stays committed, whatever a listener makes of it, and the others hear of it, too. */
-function tell(listener: Listener, change: InstanceChange): void {
+function tell(listener: Watcher["listener"], change: InstanceChange): void {
   try {
     listener(change);
   } catch {

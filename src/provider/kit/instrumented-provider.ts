@@ -6,7 +6,7 @@
 import type { Clock } from "../../clock.js";
 import { messageOf } from "../../errors.js";
 import type { Fact } from "../../observer.js";
-import type { Provider } from "../provider.js";
+import type { Provider, WakeSource } from "../provider.js";
 import { type ProviderOperation, ProviderWrapper } from "./provider-wrapper.js";
 
 /** Asked before each call that is told. */
@@ -53,6 +53,11 @@ class InstrumentedProvider extends ProviderWrapper {
     this.#pause = pause;
     this.#clock = clock;
     this.#emit = emit;
+  }
+
+  /** It changes no answer: so whatever is told of an instance is as true of this one. */
+  override get wake(): WakeSource | null {
+    return this.inner.wake;
   }
 
   protected override around<T>(operation: ProviderOperation, call: () => Promise<T>): Promise<T> {

@@ -2,6 +2,8 @@
 //
 //   W1. By itself it changes nothing: same answers, same errors, same management, same wakes.
 //   W2. Every operation goes through `around`, so that one method is enough to see, delay or fail all of them.
+//   W3. What an instance has come to is never told past the methods, which may change it or keep it back: whoever watches hears that
+//       there is something to look for.
 
 import type { Event } from "../../history/event.js";
 import type { ActivityExecute, OrchestratorItem } from "../../history/work-item.js";
@@ -66,7 +68,12 @@ export class ProviderWrapper implements Provider {
   }
 
   get wake(): WakeSource | null {
-    return this.inner.wake;
+    const { wake } = this.inner;
+    if (wake === null) return null;
+    return {
+      watchInstance: (instance, listener) =>
+        wake.watchInstance(instance, (change) => listener(typeof change === "object" ? "state" : change)), // W3
+    };
   }
 
   enqueueForOrchestrator(item: OrchestratorItem, options?: EnqueueOptions): Promise<EnqueueOutcome> {

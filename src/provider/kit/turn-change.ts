@@ -4,13 +4,14 @@ import type { InstanceChange, TurnCommit } from "../provider.js";
 
 /**
  * What to tell the watchers of an instance whose turn was committed: whoever waits for its end need not look after each of
- * its steps.
+ * its steps, nor after the last.
  *
  * @example
  * const watchers = new InstanceWatchers();
  * const committed = (instance: string, turn: TurnCommit) => watchers.changed(instance, changeOf(turn));
  */
 export function changeOf({ metadata, events }: TurnCommit): InstanceChange {
+  if (metadata.status === "Completed") return { output: metadata.output ?? null };
   if (metadata.status !== undefined && metadata.status !== "Running") return "state";
   return events.some(({ type }) => STATE_EVENTS.has(type)) ? "state" : "turn";
 }

@@ -110,7 +110,8 @@ export class PostgresProvider implements Provider {
     this.#messages = new QueueSignal(clock, isBusy);
     this.#activities = new QueueSignal(clock, isBusy);
     this.#wakeUps = new WakeUps({ settings, connections, onNews: (news) => this.#hear(news) });
-    const store = new Store(connections, settings, newId(), (effects, audience) => this.#announce(effects, audience));
+    const announce = (effects: Effects, audience: Audience): void => this.#announce(effects, audience);
+    const store = new Store(connections, settings, newId(), announce, () => this.#watchers.lastNr);
     this.#activityQueue = new ActivityQueue(store);
     const activityHandOff = new ActivityHandOff(store, this.#activities, this.#activityQueue);
     const known = new KnownInstances();
@@ -358,12 +359,13 @@ export class PostgresProvider implements Provider {
     if (effects.readyActivities > 0) this.#activities.notify(effects.readyActivities);
     if (nextMessageAt !== null) this.#messages.wakeAt(nextMessageAt);
     if (nextActivityAt !== null) this.#activities.wakeAt(nextActivityAt);
-    for (const [instance, change] of effects.changedInstances) this.#watchers.changed(instance, change);
+    for (const [instance, change] of effects.changedInstances)
+      this.#watchers.changed(instance, change, effects.watchedAsOf);
     for (const warning of effects.warnings) this.#warn(warning);
     if (audience === "here") return;
     const messages = Math.min(effects.readyMessages, Number.MAX_SAFE_INTEGER);
     const activities = Math.min(effects.readyActivities, Number.MAX_SAFE_INTEGER);
-    const instances = [...effects.changedInstances].flatMap(([id, change]) => (change === "state" ? [id] : []));
+    const instances = [...effects.changedInstances].flatMap(([id, change]) => (change === "turn" ? [] : [id]));
     this.#wakeUps.tell({ messages, activities, nextMessageAt, nextActivityAt, instances });
   }
 

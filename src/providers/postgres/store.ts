@@ -19,6 +19,8 @@ export class Store {
   /** Of this provider, among all that use the schema. */
   readonly id: string;
   readonly announce: (effects: Effects, audience: Audience) => void;
+  /** The last who has begun to watch an instance. */
+  readonly lastWatcher: () => number;
   readonly #connections: Connections;
   readonly #quotedSchema: string;
   readonly #statements = new Map<string, string>();
@@ -29,6 +31,7 @@ export class Store {
     settings: PostgresSettings,
     id: string,
     announce: (effects: Effects, audience: Audience) => void,
+    lastWatcher: () => number,
   ) {
     this.#connections = connections;
     this.#quotedSchema = settings.quotedSchema;
@@ -36,6 +39,7 @@ export class Store {
     this.newId = settings.newId;
     this.id = id;
     this.announce = announce;
+    this.lastWatcher = lastWatcher;
   }
 
   /** Whether it is time to look for locks that are over, though there may be enough to do without them. */

@@ -171,6 +171,7 @@ export class TurnQueue {
    */
   prepare(calls: readonly TurnCall[], now: number, locksFrom = now): PreparedCommit {
     const offer = this.#handOff.offer(activitiesOf(calls), locksFrom); // T2
+    const watchedAsOf = this.#store.lastWatcher();
     return {
       values: [
         this.#store.id,
@@ -179,7 +180,7 @@ export class TurnQueue {
         ...offer.wanted,
         ...otherRows(calls, now),
       ],
-      settle: (parts) => this.#settle(calls, offer, parts, now),
+      settle: (parts) => this.#settle(calls, offer, parts, { now, watchedAsOf }),
       giveBack: () => offer.giveBack(),
     };
   }
@@ -188,12 +189,13 @@ export class TurnQueue {
     calls: readonly TurnCall[],
     offer: Offer,
     parts: readonly CommitPart[],
-    now: number,
+    { now, watchedAsOf }: { readonly now: number; readonly watchedAsOf: number },
   ): readonly Outcome<void>[] {
     const lost = new Set(turnsOf(parts, "lost"));
     const left = new Set(turnsOf(parts, "left"));
     const served = offer.settle(parts);
     const effects = new Effects();
+    effects.watchedAsOf = watchedAsOf;
     for (const [index, call] of calls.entries()) {
       if (lost.has(index + 1)) continue;
       this.#known.committed(call.lockToken, call.turn, !left.has(index + 1));

@@ -9,6 +9,20 @@ export const WAKE: readonly Mutant[] = [
     patches: [{ file: "sqlite-provider.ts", find: "      unwatch();\n", replace: "" }],
   },
   {
+    name: "every end is told as a completion",
+    category: "wake",
+    caughtBy: "completion_that_is_told_is_true",
+    store: "sqlite",
+    patches: [
+      {
+        file: "turn-commit.ts",
+        find: "  tx.effects.changed(instance, changeOf(turn));\n",
+        replace:
+          "  tx.effects.changed(instance, isOver ? { output: turn.metadata.output ?? null } : changeOf(turn));\n",
+      },
+    ],
+  },
+  {
     name: "watchers hear of a turn before it is committed",
     category: "wake",
     caughtBy: "watcher_finds_the_new_state",
