@@ -7,11 +7,8 @@ import type { DeleteResult } from "../provider/admin.js";
 import { validateAsync } from "../schema.js";
 import type { Client, DataArguments, StatusChangeOptions } from "./client.js";
 import type { DeleteOptions } from "./management.js";
-import type { Ending, KnownStatus, OrchestrationStatus } from "./status.js";
+import type { CompletedStatus, Ending, FailedStatus, KnownStatus, OrchestrationStatus } from "./status.js";
 import { WAIT_OPTION_CHECKS, type WaitOptions } from "./wait.js";
-
-/** Waits for the end of an instance. */
-export type WaitForEnding = (instanceId: string, options?: WaitOptions) => Promise<Ending>;
 
 /**
  * An instance, known or yet to be known to the store, with the type of what it returns. `Client.start` makes one.
@@ -25,10 +22,18 @@ export class OrchestrationHandle<O = unknown> {
   readonly instanceId: string;
   readonly #client: Client;
   readonly #output: Schema<O> | null;
-  readonly #ending: WaitForEnding;
+  readonly #ending: (instanceId: string, options?: WaitOptions) => Promise<Ending>;
 
   /** Made by `Client.start` and `Client.getHandle`. */
-  constructor(client: Client, instanceId: string, output: Schema<O> | null, ending: WaitForEnding) {
+  constructor(
+    client: Client,
+    instanceId: string,
+    output: Schema<O> | null,
+    ending: (
+      instanceId: string,
+      options?: WaitOptions,
+    ) => Promise<Pick<CompletedStatus, "status" | "output"> | FailedStatus>,
+  ) {
     this.#client = client;
     this.instanceId = instanceId;
     this.#output = output;

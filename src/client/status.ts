@@ -54,7 +54,7 @@ export type KnownStatus = PendingStatus | RunningStatus | CompletedStatus | Fail
 export type EndedStatus = CompletedStatus | FailedStatus;
 
 /** What it came to, whatever else is known. */
-export type Ending = Pick<CompletedStatus, "status" | "output"> | Pick<FailedStatus, "status" | "details">;
+export type Ending = Pick<CompletedStatus, "status" | "output"> | FailedStatus;
 
 /** Where an instance stands. */
 export type OrchestrationStatus = { readonly status: "NotFound" } | KnownStatus;

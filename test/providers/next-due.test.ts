@@ -25,14 +25,45 @@ describe("when something falls due", () => {
     expect(asked()).toBe(1);
   });
 
-  test("is looked for again once that time has come", async () => {
+  test("stays the next, though that time has come, until somebody has seen to it", async () => {
     const nextDue = new NextDue();
-    const { look } = table(500, 900, null);
+    await nextDue.after(100, table(500).look);
+    expect(nextDue.after(500, NEVER_ASKED)).toBe(500);
+    expect(nextDue.after(600, NEVER_ASKED)).toBe(500);
+    expect(nextDue.isAfter(600)).toBe(false);
 
-    await nextDue.after(100, look);
-    expect(await nextDue.after(500, look)).toBe(900);
-    expect(await nextDue.after(900, look)).toBeNull();
+    nextDue.seenTo(600, 900);
+    expect(nextDue.isAfter(600)).toBe(true);
+    expect(nextDue.after(600, NEVER_ASKED)).toBe(900);
+    nextDue.seenTo(900, null);
     expect(nextDue.after(1_000_000, NEVER_ASKED)).toBeNull();
+  });
+
+  test("and is told late, when others have looked since, is not forgotten", () => {
+    const nextDue = new NextDue();
+    nextDue.seenTo(600, null);
+    nextDue.learn(550);
+
+    expect(nextDue.isAfter(600)).toBe(false);
+    expect(nextDue.after(600, NEVER_ASKED)).toBe(550);
+  });
+
+  test("is looked for by whoever looked before somebody else saw to what had fallen due: it may have been in between", async () => {
+    const nextDue = new NextDue();
+    nextDue.seenTo(600, 900);
+    expect(await nextDue.after(599, table(600).look)).toBe(600);
+    expect(await nextDue.after(599, table(null).look)).toBe(900);
+
+    expect(nextDue.after(600, NEVER_ASKED)).toBe(900);
+  });
+
+  test("is known to whoever sees to it while somebody looks, whatever that one finds", async () => {
+    const nextDue = new NextDue();
+    const answer = nextDue.after(100, table(800).look);
+    nextDue.seenTo(200, 700);
+
+    expect(await answer).toBe(700);
+    expect(nextDue.isAfter(699)).toBe(true);
   });
 
   test("is learned from what is written: earlier than known counts, later does not", async () => {
@@ -97,6 +128,7 @@ describe("when something falls due", () => {
     await looking;
     expect([nextDue.isAfter(499), nextDue.isAfter(500)]).toEqual([true, false]);
 
+    nextDue.forget();
     const failing = nextDue.after(500, () => Promise.reject(new Error("the disk")));
     await expect(failing).rejects.toThrow("the disk");
     expect(nextDue.isAfter(100)).toBe(false);

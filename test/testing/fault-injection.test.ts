@@ -56,17 +56,25 @@ async function kindOf(failing: Promise<unknown>): Promise<string> {
 }
 
 describe("every wrapper", () => {
-  test.each(WRAPPERS)("%o is its provider in name, version, management and wake, and closes it", async (Wrapper) => {
-    const { store } = opened();
-    const provider = new Wrapper(store);
-    expect([provider.name, provider.version]).toEqual([store.name, store.version]);
-    expect(provider.admin).toBe(store.admin);
-    expect(provider.wake).toBe(store.wake);
+  test.each(WRAPPERS)(
+    "%o is its provider in name, version and management, wakes as it does, and closes it",
+    async (Wrapper) => {
+      const { store } = opened();
+      const provider = new Wrapper(store);
+      expect([provider.name, provider.version]).toEqual([store.name, store.version]);
+      expect(provider.admin).toBe(store.admin);
+      let wakes = 0;
+      provider.wake?.watchInstance("a", () => {
+        wakes += 1;
+      });
+      await store.enqueueForOrchestrator(start("a"));
+      expect(wakes).toBe(1);
 
-    const waiting = provider.fetchWorkItem({ lockTimeoutMs: 1_000, pollTimeoutMs: 5_000 });
-    await provider[Symbol.asyncDispose]();
-    expect(await waiting).toBeNull();
-  });
+      const waiting = provider.fetchWorkItem({ lockTimeoutMs: 1_000, pollTimeoutMs: 5_000 });
+      await provider[Symbol.asyncDispose]();
+      expect(await waiting).toBeNull();
+    },
+  );
 
   test.each(WRAPPERS)("%o refuses what is no provider", (Wrapper) => {
     const unopened = Promise.resolve(opened().store) as unknown as Provider;

@@ -2,10 +2,17 @@
 //
 // What this process writes tells when it falls due. Only what was there before, or comes from other processes, must be
 // looked for.
+//
+//   D1. What has fallen due stays the next until a transaction has seen to it and says what comes after. That time goes by, or that
+//       somebody else looked a moment later, is no reason to forget it: a commit may be told of after the next one has looked.
+//   D2. What a transaction found when it saw to everything is of use to whoever looked then or later. Whoever looked before it may have
+//       missed what fell due in between, and asks for himself.
 
 export class NextDue {
   /** Null: nobody knows. It may be earlier than the truth, never later; but for what those who look just now will find. */
   #at: number | null = null;
+  /** What had fallen due by then was seen to. */
+  #seenToAt = Number.NEGATIVE_INFINITY;
   /** How many look just now. */
   #looks = 0;
   #epoch = -1;
@@ -25,9 +32,10 @@ export class NextDue {
     if (this.#at !== null && timeMs < this.#at) this.#at = timeMs;
   }
 
-  /** Whoever has seen to all that is due by now has looked for the next. Null: nothing ever falls due. */
-  found(timeMs: number | null): void {
-    this.#at = timeMs ?? Number.POSITIVE_INFINITY;
+  /** All that had fallen due by `now` was seen to, and this comes next. Null: nothing ever falls due. */
+  seenTo(now: number, nextAt: number | null): void {
+    this.#seenToAt = now;
+    this.#at = nextAt ?? Number.POSITIVE_INFINITY;
   }
 
   /** Somebody else has written something. */
@@ -40,17 +48,22 @@ export class NextDue {
     return this.#looks === 0 && this.#at !== null && this.#at > timeMs;
   }
 
-  /** The first that falls due after `since`. `look` finds out where that is not known; null: nothing ever does. */
+  /**
+   * When somebody who looked at `since` has to look again; it may be at once. `look` finds the first that falls due after that, where it is
+   * not known. Null: never.
+   */
   after(since: number, look: () => Promise<number | null>): Promise<number | null> | number | null {
-    if (this.#at !== null && this.#at > since) return finite(this.#at);
-    this.#at = Number.POSITIVE_INFINITY;
+    if (this.#at !== null && this.#seenToAt <= since) return finite(this.#at); // D1
+    const isUnknown = this.#at === null;
+    if (isUnknown) this.seenTo(since, null);
     this.#looks += 1;
     return look().then(
       (found) => {
         this.#looks -= 1;
         if (this.#at === null) return found;
-        this.#at = Math.min(this.#at, found ?? Number.POSITIVE_INFINITY);
-        return finite(this.#at);
+        const at = Math.min(this.#at, found ?? Number.POSITIVE_INFINITY);
+        if (isUnknown) this.#at = at;
+        return finite(at); // D2
       },
       (error: unknown) => {
         this.#looks -= 1;

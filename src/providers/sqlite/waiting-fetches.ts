@@ -117,11 +117,12 @@ export class WaitingFetches {
     const { epoch } = tx.db;
     const messages = this.#messages.nextDue.in(epoch);
     const activities = this.#activities.nextDue.in(epoch);
-    tx.isDueReady = messages.isAfter(tx.now);
-    tx.isHeldReleased = activities.isAfter(tx.now);
+    // What it has made itself is told after the commit.
+    tx.isDueReady = messages.isAfter(tx.now) && tx.effects.nextMessageAt > tx.now;
+    tx.isHeldReleased = activities.isAfter(tx.now) && tx.effects.nextActivityAt > tx.now;
     // Not committed yet; but if it never is, there is another epoch, and this is forgotten.
-    tx.onDueReady = (nextAt) => messages.found(nextAt);
-    tx.onHeldReleased = (nextAt) => activities.found(nextAt);
+    tx.onDueReady = (nextAt) => messages.seenTo(tx.now, nextAt);
+    tx.onHeldReleased = (nextAt) => activities.seenTo(tx.now, nextAt);
   }
 
   /** Takes what has become ready since the last time for those who wait for it. F1 */
