@@ -133,6 +133,21 @@ describe("a waiting fetch that is reserved", () => {
     expect([poll.looks(), poll.ends()]).toEqual([1, 1]);
   });
 
+  test("does not count among those who wait, of whom the smallest group counts", async () => {
+    const { signal } = open();
+    expect(signal.waiting).toBe(0);
+    const polls = ["a", "a", "a", "b", "b"].map((group) => watch(signal, { group }));
+    expect(signal.waiting).toBe(2);
+    const reserved = signal.reserve(1);
+    expect(signal.waiting).toBe(1);
+    for (const reservation of reserved) reservation.giveBack();
+    expect(signal.waiting).toBe(2);
+    signal.close();
+    await Promise.all(polls.map(({ answer }) => answer));
+
+    expect(signal.waiting).toBe(0);
+  });
+
   test("is reserved by one at a time, and woken by nobody", async () => {
     const { clock, signal } = open();
     const poll = watch(signal);

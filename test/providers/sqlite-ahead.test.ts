@@ -174,6 +174,38 @@ describe("a turn that goes ahead", () => {
     expect(made).toEqual([1, 1, 1, 2, 1, 1]);
   });
 
+  test.each([
+    ["goes past a start that came first, where there is a slot for both: that one has it after the commit", 2],
+    ["waits behind a start that came first where there is a slot for one of them", 1],
+  ])("%s", async (_, slots) => {
+    const { clock, provider, commits, count } = await open();
+    const warm: Warm = new Map();
+    const held = await running(provider, "a", warm);
+    const before = await commits();
+    const heard: unknown[] = [];
+    const turns = Array.from({ length: slots }, async () => {
+      const { item, lockToken } = (await fetchTurn(provider, { ...WAITS, warm }))!;
+      heard.push([item.instance, count("history"), count("orchestrator_queue")]);
+      if (item.instance === "a") await provider.ackOrchestrationItem(lockToken, NEXT("a"));
+    });
+    await clock.advance(0);
+    await Promise.all([
+      provider.enqueueForOrchestrator(start("b"), { ifAbsent: true }),
+      provider.ackWorkItem(held.lockToken, done("a", 2)),
+      ...turns,
+    ]);
+
+    const [ahead, behind] = [
+      [
+        ["a", 2, 0],
+        ["b", 4, 1],
+      ],
+      [["b", 2, 2]],
+    ];
+    expect(heard).toEqual(slots === 2 ? ahead : behind);
+    expect((await commits()) - before).toBe(1);
+  });
+
   test("and takes its time is acked later, under a lock that is there", async () => {
     const { clock, provider, count } = await open();
     const warm: Warm = new Map();

@@ -113,6 +113,12 @@ export class WorkSignal<T = unknown, Want = undefined> {
     return reserved;
   }
 
+  /** How many wait; where there are several groups, of each of them at least. */
+  get waiting(): number {
+    const sizes = [...this.#groups.values()].map((polls) => polls.size);
+    return sizes.length === 0 ? 0 : Math.min(...sizes);
+  }
+
   /** There may be work at `timeMs`. */
   wakeAt(timeMs: number): void {
     if (this.#polls === 0 || this.#isClosed || timeMs >= this.#timerAt) return; // S6

@@ -5,7 +5,8 @@
 //   F3. A message that cannot be decoded is in the batch, though not handed out, and goes with its ack.
 //   F4. What was made in this transaction is handed over only where nothing older can be fetched.
 //   F5. Before the commit whoever waits may have of that what everything is known of: that there is no lock, nor one that has
-//       lapsed, and no history to go through. In its turn: not where something that comes before it has to wait.
+//       lapsed, and no history to go through. In its turn: past something that comes before it and has to wait for the commit only
+//       where enough wait for all of it, so that the commit brings that to others.
 
 import { CodecError, messageOf } from "../../errors.js";
 import { decodeWorkItem } from "../../history/codec.js";
@@ -202,25 +203,36 @@ function nextNew(tx: Transaction): Lockable | null {
   return null;
 }
 
-/** Whether whoever waits may have the next turn before the commit, as far as that is not for him to say. F5 */
-export function isNextAhead(tx: Transaction): boolean {
-  return nextAhead(tx) !== null;
+/** One whose turn may go ahead. */
+export type AheadCandidate = Lockable;
+
+/** The first in line whose turns whoever waits may have before the commit, as far as that is not for him to say. F5 */
+export function aheadInLine(tx: Transaction, most: number, passesOver: boolean): AheadCandidate[] {
+  readyWhatFellDue(tx); // F1
+  if (isAnyReady(tx)) return [];
+  const candidates: AheadCandidate[] = [];
+  for (const instanceId of tx.newMessages.inLine()) {
+    if (candidates.length >= most) break;
+    if (tx.newMessages.isLocked(instanceId)) continue;
+    const row = lockable(tx, instanceId);
+    if (row.locked_until !== null && row.locked_until > tx.now) continue;
+    if (row.isKnown && tx.newMessages.mayGoAhead(instanceId)) candidates.push(row);
+    else if (!passesOver) break;
+  }
+  return candidates;
 }
 
-/** As `fetchOrchestration`, of what may go ahead. F5 */
-export function fetchAhead(tx: Transaction, options: FetchOrchestrationOptions): LockedOrchestrationItem | null {
+/** As `fetchOrchestration`, of one that may go ahead. Null: not to this one. F5 */
+export function fetchAhead(
+  tx: Transaction,
+  row: AheadCandidate,
+  options: FetchOrchestrationOptions,
+): LockedOrchestrationItem | null {
   const range = options.capability === undefined ? ALL_VERSIONS : options.capability.supportedVersions[0];
-  const row = nextAhead(tx);
-  if (row === null || range === undefined || !isReplayable(row, range)) return null;
+  if (range === undefined || !isReplayable(row, range)) return null;
   const isWarm = isSecretOf(row.last_commit, options.warm?.get(fromColumn(row.instance_id)));
   if (!isWarm) return null;
   return describe(tx, row, options, takeNew(tx, row.instance_id, lockInstance(tx, row, options)));
-}
-
-function nextAhead(tx: Transaction): CandidateRow | null {
-  readyWhatFellDue(tx); // F1
-  const row = nextNew(tx);
-  return row?.isKnown === true && tx.newMessages.mayGoAhead(row.instance_id) ? row : null;
 }
 
 function takeNew(tx: Transaction, instanceId: string, lock: Batch["lock"]): Batch {

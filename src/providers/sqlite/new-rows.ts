@@ -121,6 +121,11 @@ export class NewMessages {
     return undefined;
   }
 
+  /** The instances that nobody has locked, as far as is known here, in the order of their first messages. */
+  inLine(): Iterable<string> {
+    return this.#free.keys();
+  }
+
   /** Whether all of the instance may. */
   mayGoAhead(instanceId: string): boolean {
     return this.#free.get(instanceId)?.every((message) => message.mayGoAhead) ?? false;

@@ -17,7 +17,7 @@ import type {
 } from "../../provider/provider.js";
 import type { Served, ServedAhead } from "./batch-run.js";
 import type { Database, Tables } from "./database.js";
-import { fetchAhead, fetchOrchestration, isNextAhead } from "./fetch-orchestration.js";
+import { type AheadCandidate, aheadInLine, fetchAhead, fetchOrchestration } from "./fetch-orchestration.js";
 import { NextDue } from "./next-due.js";
 import { MESSAGES, nextMessageAt } from "./orchestrator-queue.js";
 import type { Transaction } from "./transaction.js";
@@ -29,8 +29,8 @@ type Take<T> = (tx: Transaction) => T | null;
 /** How those who wait are looked for. */
 interface Want<T> {
   readonly take: Take<T>;
-  /** What it may have before the commit. F4 */
-  readonly takeAhead: Take<T>;
+  /** Takes this one before the commit, if it may have it. F4 */
+  readonly takeAhead: (tx: Transaction, candidate: AheadCandidate) => T | null;
 }
 
 const NOTHING_AHEAD = (): null => null;
@@ -102,7 +102,7 @@ export class WaitingFetches {
     if (options.capability?.supportedVersions.length === 0) return NOTHING;
     return this.#search(this.#messages, options, {
       take: (tx) => fetchOrchestration(tx, options),
-      takeAhead: (tx) => fetchAhead(tx, options),
+      takeAhead: (tx, candidate) => fetchAhead(tx, candidate, options),
     });
   }
 
@@ -146,8 +146,16 @@ export class WaitingFetches {
   serveAhead(tx: Transaction, most: number): ServedAhead {
     const turns = new Gifts<LockedOrchestrationItem>();
     try {
-      const ready = isNextAhead(tx) ? Math.min(tx.effects.readyMessages, most) : 0;
-      serveQueue(this.#messages, ready, turns, ({ takeAhead }) => takeAhead(tx));
+      const passesOver = this.#messages.signal.waiting >= tx.effects.readyMessages;
+      const inLine = aheadInLine(tx, most, passesOver);
+      serveQueue(this.#messages, inLine.length, turns, ({ takeAhead }) => {
+        for (const [place, candidate] of inLine.entries()) {
+          const found = takeAhead(tx, candidate);
+          if (found !== null) inLine.splice(place, 1);
+          if (found !== null || !passesOver) return found;
+        }
+        return null;
+      });
     } catch (error) {
       turns.giveBack();
       throw error;
