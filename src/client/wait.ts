@@ -6,7 +6,7 @@
 //   W4. A wait holds at most one timer, one watch and one listener on the caller's signal, and none once it is over.
 //   W5. The deadline never cuts a look short, so that a timeout of 0 still looks once. An abort does.
 //   W6. A look that fails with a transient error is repeated; any other error ends the wait.
-//   W7. Whoever is told that the instance has completed need not look for that.
+//   W7. Whoever is told that the instance has completed need not look for that, nor wait for a look that is under way.
 
 import { setMaxListeners } from "node:events";
 import type { Clock } from "../clock.js";
@@ -85,17 +85,16 @@ export async function waitUntil<T>(waiting: Waiting, wait: Wait<T>): Promise<T> 
   const bell = new Bell(clock);
   let quietLooks = 0;
   let failedLooks = 0;
-  const heard: { completion: InstanceCompletion | null } = { completion: null };
+  const completion = wait.told === undefined ? null : new ToldCompletion(wait.told);
   const hear = (change?: InstanceChange): void => {
-    if (typeof change === "object") heard.completion = change;
+    if (typeof change === "object") completion?.tell(change);
     if (change !== "turn" || wait.watchesTurns === true) bell.ring();
   };
   const stopWatching = wake?.watchInstance(wait.instanceId, hear); // W1
   try {
     for (;;) {
       bell.reset();
-      if (heard.completion !== null && wait.told !== undefined) return wait.told(heard.completion); // W7
-      const seen = await unlessAborted(wait, () => lookOnce(wait));
+      const seen = await unlessAborted(wait, () => completion?.orElse(() => lookOnce(wait)) ?? lookOnce(wait));
       if (seen.kind === "found") return seen.value;
       const leftMs = deadline - clock.now();
       if (leftMs <= 0) throw await unlessAborted(wait, () => timedOut(wait, seen));
@@ -106,6 +105,46 @@ export async function waitUntil<T>(waiting: Waiting, wait: Wait<T>): Promise<T> 
   } finally {
     stopWatching?.();
     bell.ring(); // W4: clears the timer of a pause that was given up.
+  }
+}
+
+/** What is told of a completion. W7 */
+class ToldCompletion<T> {
+  readonly #answer: (completion: InstanceCompletion) => T;
+  #completion: InstanceCompletion | null = null;
+  #onTold: () => void = () => {};
+
+  constructor(answer: (completion: InstanceCompletion) => T) {
+    this.#answer = answer;
+  }
+
+  tell(completion: InstanceCompletion): void {
+    this.#completion ??= completion;
+    this.#onTold();
+  }
+
+  /** What it says, as soon as it is told; or what the look finds before. */
+  orElse(look: () => Promise<Seen<T>>): Promise<Seen<T>> {
+    return new Promise((resolve, reject) => {
+      const settle = (seen: Seen<T> | null, error?: unknown): void => {
+        if (this.#completion !== null) resolveWith(this.#completion);
+        else if (seen === null) reject(error);
+        else resolve(seen);
+      };
+      const resolveWith = (completion: InstanceCompletion): void => {
+        try {
+          resolve({ kind: "found", value: this.#answer(completion) });
+        } catch (error) {
+          reject(error);
+        }
+      };
+      this.#onTold = () => settle(null);
+      if (this.#completion !== null) return settle(null);
+      look().then(
+        (seen) => settle(seen),
+        (error: unknown) => settle(null, error),
+      );
+    });
   }
 }
 

@@ -1,6 +1,7 @@
 import { getEventListeners } from "node:events";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
+import type { WaitOptions } from "../../src/client/wait.js";
 import { orchestration } from "../../src/define.js";
 import { OrchestrationFailedError, ProviderError } from "../../src/errors.js";
 import { cancelled, orchestrationFailed } from "../../src/history/error-details.js";
@@ -70,6 +71,30 @@ describe("the result of an instance", () => {
 
     expect(await result).toBe("done");
     expect(store.calls.get("getInstanceStatus")).toBe(1);
+  });
+
+  test("that is told does not wait for a look that is under way: one that takes too long, or never ends, or fails", async () => {
+    const { client, provider, store, clock } = await openRunning();
+    const results: Promise<unknown>[] = [];
+    const waitWhile = async (options?: WaitOptions): Promise<void> => {
+      results.push(client.getHandle("i").result(options));
+      await clock.advance(0);
+    };
+    const releaseLate = store.holdAnswer("getInstanceStatus");
+    await waitWhile({ timeoutMs: 100 });
+    store.holdNext("getInstanceStatus");
+    await waitWhile();
+    const releaseBroken = store.holdNext("getInstanceStatus");
+    store.failNext("getInstanceStatus", new ProviderError("invalid", "getInstanceStatus", "the disk is gone"));
+    await waitWhile();
+    await wakeAndCommit(provider, "i", completing(7));
+    expect(await Promise.all(results)).toEqual([7, 7, 7]);
+
+    await clock.advance(150);
+    releaseLate();
+    releaseBroken();
+    await clock.advance(HOUR_MS);
+    expect([store.watches, clock.pendingTimers]).toEqual([0, 0]);
   });
 
   test("that is told fits the output schema, or is refused", async () => {

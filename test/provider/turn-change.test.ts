@@ -28,7 +28,15 @@ describe("what watchers of an instance hear of a turn", () => {
     ["completes it with nothing", { metadata: { status: "Completed" } }, null],
     ["completes it and sets a value", { events: [kvSet("a", 2, "k", "v")], metadata: { status: "Completed" } }, null],
   ])("that %s: its output", (_, fields, output) => {
-    expect(changeOf(turn(fields))).toEqual({ output });
+    expect(changeOf(turn(fields), 1)).toEqual({ output });
+  });
+
+  test.each([
+    ["of an execution that is not the current one", 2],
+    ["of an instance that had not begun", 0],
+    ["where nobody knows the current execution", undefined],
+  ])("that completes, %s: a change like others", (_, currentExecutionId) => {
+    expect(changeOf(turn({ executionId: 1, metadata: { status: "Completed" } }), currentExecutionId)).toBe("state");
   });
 
   test.each<[string, Partial<TurnCommit>]>([

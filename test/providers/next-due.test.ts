@@ -57,6 +57,22 @@ describe("when something falls due", () => {
     expect(nextDue.after(600, NEVER_ASKED)).toBe(900);
   });
 
+  test("is waited for by those who come while somebody looks for all; if he fails, they hear of it", async () => {
+    const nextDue = new NextDue();
+    const fails = (): Promise<number | null> => Promise.reject(new Error("the disk"));
+    const waits = [nextDue.after(100, fails), nextDue.after(110, NEVER_ASKED)].map((at) =>
+      Promise.resolve(at).catch(String),
+    );
+    expect(await Promise.all(waits)).toEqual(["Error: the disk", "Error: the disk"]);
+
+    const found = [
+      nextDue.after(120, table(500).look),
+      nextDue.after(120, NEVER_ASKED),
+      nextDue.after(90, table(95).look),
+    ];
+    expect(await Promise.all(found)).toEqual([500, 500, 95]);
+  });
+
   test("is known to whoever sees to it while somebody looks, whatever that one finds", async () => {
     const nextDue = new NextDue();
     const answer = nextDue.after(100, table(800).look);

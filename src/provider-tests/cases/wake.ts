@@ -3,7 +3,7 @@
 // A wake is a hint: it may be late, doubled or about nothing. So the cases wait for the first one, and never count them.
 
 import type { InstanceChange } from "../../provider/provider.js";
-import { scheduled, start } from "../builders.js";
+import { continueAsNew, NAMED, scheduled, start } from "../builders.js";
 import type { CaseContext } from "../case-context.js";
 import type { Category } from "../provider-case.js";
 import { create, runTurn } from "../steps.js";
@@ -115,6 +115,23 @@ export const wake: Category = {
         const told = watchers.get("a")!.completions;
         t.equal(told, told.length === 0 ? [] : ["done"], "what is told of the instance that has completed");
         t.equal(watchers.get("b")!.completions, [], "the completions that are told of the instance that has failed");
+      },
+    },
+    {
+      id: "completion_of_another_execution_is_not_told",
+      promise: "That an execution has completed which is not the current one is not told of the instance",
+      async run(t) {
+        const { wake, provider } = await t.open();
+        const metadata = { ...NAMED, status: "ContinuedAsNew" } as const;
+        await create(provider, "a", { metadata, orchestratorItems: [continueAsNew("a")] });
+        await runTurn(provider, "a", { executionId: 2, metadata: { ...NAMED, status: "Running" } });
+        const watcher = new Watcher();
+        wake.watchInstance("a", watcher.listener);
+        await runTurn(provider, "a", { executionId: 1, metadata: { status: "Completed", output: "stale" } });
+        await watcher.hears(t, "the wake after a turn of the execution before");
+        await watcher.rest(t);
+        t.equal(watcher.completions, [], "the completions that are told");
+        t.matches(await provider.getInstanceStatus("a"), { status: "Running", executionId: 2 }, "the status");
       },
     },
     {

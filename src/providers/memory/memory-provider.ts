@@ -176,7 +176,7 @@ export class MemoryProvider implements Provider {
     this.#reschedule(changed, now);
     if (turn.workerItems.length > 0) this.#workerSignal.notify(sumOf(turn.workerItems.map(fetchesToWake)));
     const started = turn.orchestratorItems.filter(isStartLike).map((item) => item.instance);
-    this.#watchers.changed(instance.id, changeOf(turn));
+    this.#watchers.changed(instance.id, changeOf(turn, instance.row?.currentExecutionId));
     for (const id of started) this.#watchers.changed(id);
   }
 

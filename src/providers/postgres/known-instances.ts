@@ -18,6 +18,8 @@ export interface KnownInstance {
 }
 
 interface Entry extends KnownInstance {
+  /** Whether it had a history before that turn. */
+  readonly hasBegun: boolean;
   /** Whether that turn is in the store, and has left no messages there, such as timers: whoever is handed it has those, too. */
   readonly isAlone: boolean;
 }
@@ -40,12 +42,19 @@ export class KnownInstances {
     const { instance, orchestrationName: name, version, executionId } = item;
     const id = toColumn(instance);
     this.#entries.delete(id);
-    this.#entries.set(id, { lockToken, name, version, executionId, isAlone: false });
+    const hasBegun = item.warmAsOf !== null || item.history.length > 0;
+    this.#entries.set(id, { lockToken, name, version, executionId, hasBegun, isAlone: false });
     if (this.#entries.size <= MOST_KNOWN) return;
     for (const oldest of this.#entries.keys()) {
       this.#entries.delete(oldest);
       return;
     }
+  }
+
+  /** The current execution of the instance that is handed out by this token. Undefined: nobody knows, or it has none. */
+  currentExecution(lockToken: string): number | undefined {
+    const entry = this.#entries.get(turnLock(lockToken).id);
+    return entry?.lockToken === lockToken && entry.hasBegun ? entry.executionId : undefined;
   }
 
   /** This turn is in the store. `isAlone`: no messages to its instance are. */
@@ -61,6 +70,6 @@ export class KnownInstances {
     const isNamed = orchestrationName !== undefined && orchestrationVersion !== undefined;
     const name = isNamed ? orchestrationName : entry.name;
     const version = isNamed ? orchestrationVersion : entry.version;
-    this.#entries.set(id, { lockToken, name, version, executionId, isAlone });
+    this.#entries.set(id, { lockToken, name, version, executionId, hasBegun: true, isAlone });
   }
 }

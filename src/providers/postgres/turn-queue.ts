@@ -22,7 +22,7 @@ import {
 import { fromColumn, toColumn } from "../../provider/kit/text-column.js";
 import { changeOf } from "../../provider/kit/turn-change.js";
 import { fetchesToWake } from "../../provider/kit/worker-wake.js";
-import type { AbandonOptions, TurnCommit } from "../../provider/provider.js";
+import type { AbandonOptions, InstanceChange, TurnCommit } from "../../provider/provider.js";
 import type { ActivityHandOff, Offer } from "./activity-hand-off.js";
 import type { ActivityPart } from "./activity-queue.js";
 import { isAnswered } from "./driver-errors.js";
@@ -198,8 +198,9 @@ export class TurnQueue {
     effects.watchedAsOf = watchedAsOf;
     for (const [index, call] of calls.entries()) {
       if (lost.has(index + 1)) continue;
+      const change = changeOf(call.turn, this.#known.currentExecution(call.lockToken));
       this.#known.committed(call.lockToken, call.turn, !left.has(index + 1));
-      noteTurn(effects, call, now);
+      noteTurn(effects, call, change, now);
     }
     for (const { turn, item } of offer.activities) if (!lost.has(turn)) effects.readyActivities += fetchesToWake(item);
     for (const { part, n } of parts) {
@@ -242,8 +243,8 @@ function turnsOf(parts: readonly CommitPart[], kind: CommitPart["part"]): readon
   return parts.flatMap(({ part, turn }) => (part === kind ? [turn] : []));
 }
 
-function noteTurn(effects: Effects, { lock, turn }: TurnCall, now: number): void {
-  effects.changed(fromColumn(lock.id), changeOf(turn));
+function noteTurn(effects: Effects, { lock, turn }: TurnCall, change: InstanceChange, now: number): void {
+  effects.changed(fromColumn(lock.id), change);
   for (const item of turn.orchestratorItems) {
     noteMessage(effects, item, item.type === "TimerFired" ? Math.max(item.fireAtMs, now) : now, now);
   }

@@ -193,7 +193,7 @@ function nextNew(tx: Transaction): Lockable | null {
   for (let instanceId = tx.newMessages.first(); instanceId !== undefined; instanceId = tx.newMessages.first()) {
     if (isAnyReady(tx)) return null;
     const row = tx.newMessages.isLocked(instanceId) ? null : lockable(tx, instanceId);
-    if (row === null || (row.locked_until !== null && row.locked_until > tx.now)) {
+    if (row === null || isHeld(tx, row)) {
       tx.newMessages.holdBack(instanceId);
       continue;
     }
@@ -215,7 +215,7 @@ export function aheadInLine(tx: Transaction, most: number, passesOver: boolean):
     if (candidates.length >= most) break;
     if (tx.newMessages.isLocked(instanceId)) continue;
     const row = lockable(tx, instanceId);
-    if (row.locked_until !== null && row.locked_until > tx.now) continue;
+    if (isHeld(tx, row)) continue;
     if (row.isKnown && tx.newMessages.mayGoAhead(instanceId)) candidates.push(row);
     else if (!passesOver) break;
   }
@@ -263,6 +263,10 @@ function lockable(tx: Transaction, instanceId: string): Lockable {
   const ours = { instance_id: instanceId, locked_until, isKnown: locked_until === null };
   if (current === null) return { ...NEVER_RUN, ...ours };
   return { ...current.facts, ...ours, last_commit: current.secret, status: "Running", has_begun: 1 };
+}
+
+function isHeld(tx: Transaction, row: LockableRow): boolean {
+  return row.locked_until !== null && row.locked_until > tx.now;
 }
 
 function asTheTablesTell(tx: Transaction, instanceId: string): LockableRow {

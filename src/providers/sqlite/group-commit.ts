@@ -4,7 +4,7 @@
 //   G2. Everything in one transaction happens at one time, read under the write lock; but what follows the acks of G8, at theirs.
 //   G3. A call that throws and has written nothing is refused alone; its neighbours go on.
 //   G4. A call that throws after it has written or taken anything, or had written what others have left to be written, takes back the
-//       whole transaction; then each is run in one of its own.
+//       whole transaction; then each is run in one of its own, perhaps after a batch that came later.
 //   G5. Who must wait for another process waits as long as if it were alone: what comes later does not wait behind it.
 //   G6. Fetches that wait are served in the transaction that made work for them, without a commit of their own; those that
 //       have just come, after them. What fails there is not the fault of those who wrote: they are run again without it,
@@ -14,7 +14,8 @@
 //       transaction, which waits for its ack and is committed with it: one commit instead of two, and what was made and used up in
 //       it is never written. An activity never goes ahead.
 //   G9. If such a transaction fails, those who were in it first are run again, before anybody else, as if nobody had gone ahead;
-//       and then each ack: its lock is not there any more, and it is told so.
+//       and then each ack: its lock is not there any more, and it is told so. Where one of the first is to blame, and that fails, too,
+//       each of them is run alone (G4), and those who came meanwhile may be before them: none of them had an answer.
 
 import { type Clock, holding } from "../../clock.js";
 import { Batcher, type Outcome } from "../../provider/kit/batcher.js";

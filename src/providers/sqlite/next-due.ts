@@ -15,6 +15,8 @@ export class NextDue {
   #seenToAt = Number.NEGATIVE_INFINITY;
   /** How many look just now. */
   #looks = 0;
+  /** Where nobody knows: the one who looks for all, and since when. */
+  #finding: { readonly since: number; readonly at: Promise<number | null> } | null = null;
   #epoch = -1;
 
   /**
@@ -41,6 +43,7 @@ export class NextDue {
   /** Somebody else has written something. */
   forget(): void {
     this.#at = null;
+    this.#finding = null;
   }
 
   /** Whether nothing falls due until then, for sure. */
@@ -53,17 +56,27 @@ export class NextDue {
    * not known. Null: never.
    */
   after(since: number, look: () => Promise<number | null>): Promise<number | null> | number | null {
+    if (this.#finding !== null && this.#finding.since <= since) return this.#finding.at;
     if (this.#at !== null && this.#seenToAt <= since) return finite(this.#at); // D1
-    const isUnknown = this.#at === null;
-    if (isUnknown) this.seenTo(since, null);
+    if (this.#at !== null) return this.#look(look); // D2
+    this.seenTo(since, null);
+    const at = this.#look(look).finally(() => {
+      if (this.#finding === finding) this.#finding = null;
+    });
+    const finding = { since, at };
+    this.#finding = finding;
+    return at;
+  }
+
+  #look(look: () => Promise<number | null>): Promise<number | null> {
     this.#looks += 1;
     return look().then(
       (found) => {
         this.#looks -= 1;
         if (this.#at === null) return found;
         const at = Math.min(this.#at, found ?? Number.POSITIVE_INFINITY);
-        if (isUnknown) this.#at = at;
-        return finite(at); // D2
+        if (this.#finding !== null) this.#at = at;
+        return finite(at);
       },
       (error: unknown) => {
         this.#looks -= 1;

@@ -41,7 +41,7 @@ export function commitTurn(tx: Transaction, lockToken: string, turn: TurnCommit)
   const isAsBefore = goesOn && turn.metadata.pinnedVersion === undefined;
   if (!isOver && (isAsBefore || named !== null)) tx.known.committed(instanceId, lock.secret, named);
   else tx.known.ended(instanceId, lock.secret);
-  tx.effects.changed(instance, changeOf(turn));
+  tx.effects.changed(instance, changeOf(turn, lock.executionId)); // 0 where it has not begun.
   announceRelease(tx, instanceId);
 }
 

@@ -9,8 +9,8 @@ export const HAND_OVER: readonly Mutant[] = [
     patches: [
       {
         file: "fetch-orchestration.ts",
-        find: "(row.locked_until !== null && row.locked_until > tx.now)",
-        replace: "false",
+        find: "return row.locked_until !== null && row.locked_until > tx.now;",
+        replace: "return false;",
       },
     ],
   },

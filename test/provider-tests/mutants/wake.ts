@@ -16,10 +16,19 @@ export const WAKE: readonly Mutant[] = [
     patches: [
       {
         file: "turn-commit.ts",
-        find: "  tx.effects.changed(instance, changeOf(turn));\n",
+        find: "  tx.effects.changed(instance, changeOf(turn, lock.executionId)); // 0 where it has not begun.\n",
         replace:
           "  tx.effects.changed(instance, isOver ? { output: turn.metadata.output ?? null } : changeOf(turn));\n",
       },
+    ],
+  },
+  {
+    name: "the end of an execution is told as that of its instance",
+    category: "wake",
+    caughtBy: "completion_of_another_execution_is_not_told",
+    store: "sqlite",
+    patches: [
+      { file: "turn-commit.ts", find: "changeOf(turn, lock.executionId)", replace: "changeOf(turn, turn.executionId)" },
     ],
   },
   {
@@ -35,7 +44,7 @@ export const WAKE: readonly Mutant[] = [
       },
       {
         file: "memory-provider.ts",
-        find: "    this.#watchers.changed(instance.id, changeOf(turn));\n",
+        find: "    this.#watchers.changed(instance.id, changeOf(turn, instance.row?.currentExecutionId));\n",
         replace: "",
       },
     ],
