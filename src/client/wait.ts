@@ -112,7 +112,7 @@ export async function waitUntil<T>(waiting: Waiting, wait: Wait<T>): Promise<T> 
 class ToldCompletion<T> {
   readonly #answer: (completion: InstanceCompletion) => T;
   #completion: InstanceCompletion | null = null;
-  #onTold: () => void = () => {};
+  #onTold: (completion: InstanceCompletion) => void = () => {};
 
   constructor(answer: (completion: InstanceCompletion) => T) {
     this.#answer = answer;
@@ -120,31 +120,20 @@ class ToldCompletion<T> {
 
   tell(completion: InstanceCompletion): void {
     this.#completion ??= completion;
-    this.#onTold();
+    this.#onTold(completion);
   }
 
   /** What it says, as soon as it is told; or what the look finds before. */
   orElse(look: () => Promise<Seen<T>>): Promise<Seen<T>> {
-    return new Promise((resolve, reject) => {
-      const settle = (seen: Seen<T> | null, error?: unknown): void => {
-        if (this.#completion !== null) resolveWith(this.#completion);
-        else if (seen === null) reject(error);
-        else resolve(seen);
-      };
-      const resolveWith = (completion: InstanceCompletion): void => {
-        try {
-          resolve({ kind: "found", value: this.#answer(completion) });
-        } catch (error) {
-          reject(error);
-        }
-      };
-      this.#onTold = () => settle(null);
-      if (this.#completion !== null) return settle(null);
-      look().then(
-        (seen) => settle(seen),
-        (error: unknown) => settle(null, error),
-      );
+    if (this.#completion !== null) return this.#found(this.#completion);
+    const told = new Promise<Seen<T>>((resolve) => {
+      this.#onTold = (completion) => resolve(this.#found(completion));
     });
+    return Promise.race([told, look()]);
+  }
+
+  async #found(completion: InstanceCompletion): Promise<Seen<T>> {
+    return { kind: "found", value: this.#answer(completion) };
   }
 }
 

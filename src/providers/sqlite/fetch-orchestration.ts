@@ -213,10 +213,11 @@ export function aheadInLine(tx: Transaction, most: number, passesOver: boolean):
   const candidates: AheadCandidate[] = [];
   for (const instanceId of tx.newMessages.inLine()) {
     if (candidates.length >= most) break;
-    if (tx.newMessages.isLocked(instanceId)) continue;
+    const mayGoAhead = tx.newMessages.mayGoAhead(instanceId);
+    if (tx.newMessages.isLocked(instanceId) || (passesOver && !mayGoAhead)) continue;
     const row = lockable(tx, instanceId);
     if (isHeld(tx, row)) continue;
-    if (row.isKnown && tx.newMessages.mayGoAhead(instanceId)) candidates.push(row);
+    if (row.isKnown && mayGoAhead) candidates.push(row);
     else if (!passesOver) break;
   }
   return candidates;
