@@ -92,8 +92,9 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
       { file: "client/wait.ts", find: "      bell.reset();\n", replace: "" },
       {
         file: "client/wait.ts",
-        find: "      const seen = await unlessAborted(wait, () => lookOnce(wait));\n",
-        replace: "      const seen = await unlessAborted(wait, () => lookOnce(wait));\n      bell.reset();\n",
+        find: "      const seen = await unlessAborted(wait, () => completion?.orElse(() => lookOnce(wait)) ?? lookOnce(wait));\n",
+        replace:
+          "      const seen = await unlessAborted(wait, () => completion?.orElse(() => lookOnce(wait)) ?? lookOnce(wait));\n      bell.reset();\n",
       },
     ],
   },
