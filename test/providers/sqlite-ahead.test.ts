@@ -5,20 +5,11 @@ import { isDeepStrictEqual } from "node:util";
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { Clock } from "../../src/clock.js";
 import type { LockedOrchestrationItem, LockedWorkItem, Provider } from "../../src/provider/provider.js";
-import {
-  act,
-  completed,
-  done,
-  NAMED,
-  raised,
-  scheduled,
-  start,
-  started,
-  turn,
-} from "../../src/provider-tests/builders.js";
+import { act, completed, done, raised, scheduled, start, turn } from "../../src/provider-tests/builders.js";
 import { fetchTurn, fetchWork, takeTurn, takeWork } from "../../src/provider-tests/steps.js";
 import { type SqliteOptions, SqliteProvider } from "../../src/providers/sqlite/index.js";
 import { VirtualClock } from "../../src/testing/virtual-clock.js";
+import { running, type Warm } from "./running-instance.js";
 import { openConnection } from "./sqlite-connection.js";
 import { commitsIn, openStore } from "./sqlite-store.js";
 
@@ -36,9 +27,6 @@ async function open(options: SqliteOptions = {}) {
   return { clock, ...store, connection, count, commits };
 }
 
-/** What a runtime remembers: by which lock each instance was last committed. */
-type Warm = Map<string, string>;
-
 /** Waits for a turn, and does `take` with it as soon as it is there. */
 async function onTurn<T>(
   clock: VirtualClock,
@@ -49,16 +37,6 @@ async function onTurn<T>(
   const taken = fetchTurn(provider, { ...WAITS, warm }).then((locked) => take(locked!));
   await clock.advance(0);
   return { taken: taken as Promise<Awaited<T>> };
-}
-
-/** An instance that runs and is warm, the activity 2 of which is held. */
-async function running(provider: Provider, name: string, warm: Warm): Promise<LockedWorkItem> {
-  await provider.enqueueForOrchestrator(start(name), { ifAbsent: true });
-  const { lockToken } = await takeTurn(provider);
-  const events = [started(name), scheduled(name, 2)];
-  await provider.ackOrchestrationItem(lockToken, turn({ events, workerItems: [act(name, 2)], metadata: NAMED }));
-  warm.set(name, lockToken);
-  return takeWork(provider);
 }
 
 /** A turn of the instance that answers an activity and asks for the next one. */

@@ -1,7 +1,7 @@
 // What falls due is looked for, whenever that is: also while a transaction is open, and between two that follow each other at once.
 
 import { expect, onTestFinished, test } from "vitest";
-import type { LockedOrchestrationItem, LockedWorkItem, Provider } from "../../src/provider/provider.js";
+import type { LockedOrchestrationItem, Provider } from "../../src/provider/provider.js";
 import {
   act,
   completed,
@@ -17,6 +17,7 @@ import {
 import { fetchTurn, fetchWork, takeTurn, takeWork } from "../../src/provider-tests/steps.js";
 import { SqliteProvider } from "../../src/providers/sqlite/index.js";
 import { HandClock } from "./hand-clock.js";
+import { running, type Warm } from "./running-instance.js";
 
 const FOR_EVER = { pollTimeoutMs: 1_000_000_000 };
 /** Of another group of fetches than those that say nothing. */
@@ -30,7 +31,7 @@ async function open() {
   const clock = new HandClock();
   const provider = await SqliteProvider.open(":memory:", { clock, crossProcessPollMs: 0 });
   onTestFinished(() => provider.close());
-  const warm = new Map<string, string>();
+  const warm: Warm = new Map();
   const heard: string[] = [];
   const beganAt = clock.time;
   /** Waits for a turn, and tells what it got and when. */
@@ -41,16 +42,6 @@ async function open() {
     return locked;
   };
   return { clock, provider, warm, heard, slot };
-}
-
-/** An instance that runs and is warm, the activity 2 of which is held. */
-async function running(provider: Provider, name: string, warm: Map<string, string>): Promise<LockedWorkItem> {
-  await provider.enqueueForOrchestrator(start(name), { ifAbsent: true });
-  const { lockToken } = await takeTurn(provider);
-  const events = [started(name), scheduled(name, 2)];
-  await provider.ackOrchestrationItem(lockToken, turn({ events, workerItems: [act(name, 2)], metadata: NAMED }));
-  warm.set(name, lockToken);
-  return takeWork(provider);
 }
 
 const setsTimer = (fireAtMs: number) =>
