@@ -4,6 +4,7 @@
 import pg from "pg";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { type Clock, systemClock, type Timer } from "../../src/clock.js";
+import type { InstanceChange } from "../../src/provider/provider.js";
 import { act, done, NAMED, raised, start, started, timer, turn } from "../../src/provider-tests/builders.js";
 import { channelOf } from "../../src/providers/postgres/news.js";
 import type { PostgresProvider } from "../../src/providers/postgres/postgres-provider.js";
@@ -54,6 +55,32 @@ describe.skipIf(URL === undefined)("a turn that is committed", () => {
       expect((await provider.fetchOrchestrationItem(LOCK))?.item.messages).toEqual([raised("y", "from x")]);
     },
   );
+
+  test("and completes its instance tells the output to those who watched when it was sent; whoever came later looks", async () => {
+    const database = await OwnDatabase.open(URL!);
+    const provider = await database.provider({ wakeUps: "poll" });
+    await begin(provider, "x");
+    await provider.enqueueForOrchestrator(raised("x"));
+    const x = await provider.fetchOrchestrationItem(LOCK);
+    const heard: (readonly [string, InstanceChange | undefined])[] = [];
+    onTestFinished(provider.wake.watchInstance("x", (change) => heard.push(["early", change])));
+    const rival = await database.rival();
+    await rival.query("SELECT 1 FROM {schema}.schedule WHERE instance_id = 'x' FOR UPDATE");
+
+    const acked = provider.ackOrchestrationItem(
+      x!.lockToken,
+      turn({ metadata: { status: "Completed", output: "done" } }),
+    );
+    await database.untilWaiting(1);
+    onTestFinished(provider.wake.watchInstance("x", (change) => heard.push(["late", change])));
+    await rival.commit();
+    await acked;
+
+    expect(heard).toEqual([
+      ["early", { output: "done" }],
+      ["late", "state"],
+    ]);
+  });
 
   test("tells others when the instance can be fetched next, also if that was known before the turn", async () => {
     const database = await OwnDatabase.open(URL!);
