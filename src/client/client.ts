@@ -28,7 +28,7 @@ import {
 import { decodePayload, encodePayload } from "../history/payload.js";
 import { checkOptions, integerBetween, isClock, isFunction, isString, oneOf } from "../options.js";
 import { isProvider } from "../provider/is-provider.js";
-import type { InstanceCompletion, Provider } from "../provider/provider.js";
+import type { Provider } from "../provider/provider.js";
 import { validateAsync } from "../schema.js";
 import { timeOrderedId } from "../time-ordered-id.js";
 import { OrchestrationHandle } from "./handle.js";
@@ -42,7 +42,15 @@ import {
   knownStatus,
   type OrchestrationStatus,
 } from "./status.js";
-import { WAIT_OPTION_CHECKS, type Waiting, type WaitOptions, waitUntil } from "./wait.js";
+import {
+  type Moment,
+  thisMoment,
+  WAIT_OPTION_CHECKS,
+  type Wait,
+  type Waiting,
+  type WaitOptions,
+  waitUntil,
+} from "./wait.js";
 
 /** What a client may be told. */
 export interface ClientOptions {
@@ -191,7 +199,11 @@ export class Client extends Management {
       { ifAbsent: true, delayMs: options.delay === undefined ? undefined : durationMs(options.delay, "delay") },
     );
     if (outcome === "exists" && options.ifExists === "fail") throw new AlreadyExistsError(instance);
-    return new OrchestrationHandle(this, instance, output, this.#ending);
+    if (outcome === "exists") return new OrchestrationHandle(this, instance, output, this.#ending);
+    const startedAt = thisMoment(this.#waiting);
+    return new OrchestrationHandle(this, instance, output, (id, waitOptions) =>
+      this.#ending(id, waitOptions, startedAt),
+    );
   }
 
   /** By id alone, whatever the orchestration is. */
@@ -307,24 +319,27 @@ export class Client extends Management {
   }
 
   /** As `waitForOrchestration`, for whoever wants no more than the result. */
-  readonly #ending = (instanceId: string, options: WaitOptions = {}): Promise<Ending> =>
-    this.#waitForEnd<Ending>(instanceId, options, completed);
+  readonly #ending = (
+    instanceId: string,
+    options: WaitOptions = {},
+    startedAt: Moment | null = null,
+  ): Promise<Ending> => this.#waitForEnd<Ending>(instanceId, options, { told: completed, startedAt });
 
   #waitForEnd<T>(
     instanceId: string,
     options: WaitOptions,
-    told?: (completion: InstanceCompletion) => T,
+    known: Pick<Wait<EndedStatus | T>, "told" | "startedAt"> = {},
   ): Promise<EndedStatus | T> {
     let status: OrchestrationStatus | null = null;
     return waitUntil<EndedStatus | T>(this.#waiting, {
       ...options,
+      ...known,
       instanceId,
       what: `the end of instance '${instanceId}'`,
       look: async () => {
         status = await this.getStatus(instanceId);
         return isEnded(status) ? status : null;
       },
-      ...(told === undefined ? {} : { told }),
       lastSeen: () => status,
     });
   }

@@ -7,6 +7,8 @@
 //   W5. The deadline never cuts a look short, so that a timeout of 0 still looks once. An abort does.
 //   W6. A look that fails with a transient error is repeated; any other error ends the wait.
 //   W7. Whoever is told that the instance has completed need not look for that, nor wait for a look that is under way.
+//   W8. Whoever has just started the instance, and has been told of nothing since, has nothing to look for yet: the first look comes
+//       a moment later. Mostly the end has been told by then.
 
 import { setMaxListeners } from "node:events";
 import type { Clock } from "../clock.js";
@@ -40,6 +42,19 @@ export interface Waiting {
   readonly recheckIntervalMs: number;
 }
 
+/** When something was so. */
+export interface Moment {
+  readonly timeMs: number;
+  /** All that the wake source had told. */
+  readonly changes: number;
+}
+
+/** This moment. Null: nobody counts what is told, so that nobody will know whether it has passed. */
+export function thisMoment({ wake, clock }: Waiting): Moment | null {
+  const changes = wake?.changes;
+  return changes === undefined ? null : { timeMs: clock.now(), changes };
+}
+
 export interface Wait<T> extends WaitOptions {
   readonly instanceId: string;
   /** What is waited for, as it stands in messages: `the end of instance 'order-1'`. */
@@ -48,6 +63,8 @@ export interface Wait<T> extends WaitOptions {
   readonly look: () => Promise<T | null>;
   /** What a completion answers without a look. W7 @default nothing */
   readonly told?: (completion: InstanceCompletion) => T;
+  /** When there was nothing to find, for certain. W8 @default nobody knows */
+  readonly startedAt?: Moment | null;
   /** Whether it looks after every turn, too: for those who look at the history. @default false: what clients can ask for */
   readonly watchesTurns?: boolean;
   /** Where the instance stood at the last look, for the message of a timeout. @default not known */
@@ -62,6 +79,10 @@ interface Pace {
 
 /** Beside a wake source, at first. */
 const WOKEN_FIRST_MS = 1_000;
+/** Before the first look of those who have nothing to look for. Where a wake is lost, it is how late they are. W8 */
+const FRESH_MS = 250;
+/** For how long a moment counts as this one. Sources that are not told everything hear of others when somebody waits. */
+const MOMENT_MS = 10;
 /** Without one: a short run is noticed at once, a long one costs ten looks a second at most. */
 const POLLING_FIRST_MS = 5;
 /** After a transient error: soon, because the wake may have been the last one; then ever more patient with the store. */
@@ -92,6 +113,8 @@ export async function waitUntil<T>(waiting: Waiting, wait: Wait<T>): Promise<T> 
   };
   const stopWatching = wake?.watchInstance(wait.instanceId, hear); // W1
   try {
+    const freshMs = isStill(waiting, wait.startedAt) ? Math.min(FRESH_MS, deadline - clock.now()) : 0;
+    if (freshMs > 0) await unlessAborted(wait, () => bell.rung(freshMs)); // W8
     for (;;) {
       bell.reset();
       const seen = await unlessAborted(wait, () => completion?.orElse(() => lookOnce(wait)) ?? lookOnce(wait));
@@ -106,6 +129,13 @@ export async function waitUntil<T>(waiting: Waiting, wait: Wait<T>): Promise<T> 
     stopWatching?.();
     bell.ring(); // W4: clears the timer of a pause that was given up.
   }
+}
+
+/** Whether it is the same moment yet. */
+function isStill(waiting: Waiting, moment: Moment | null | undefined): boolean {
+  if (moment == null) return false;
+  const now = thisMoment(waiting);
+  return now?.changes === moment.changes && Math.abs(now.timeMs - moment.timeMs) < MOMENT_MS;
 }
 
 /** What is told of a completion. W7 */

@@ -225,6 +225,11 @@ export interface InstanceStats {
 export interface WakeSource {
   /** Calls `listener` whenever `instance` may have changed. Returns the way to stop. */
   watchInstance(instance: string, listener: (change?: InstanceChange) => void): () => void;
+  /**
+   * Counts all that it has told, or would have told if anybody had watched, of whichever instance. Nobody need count: clients then
+   * look at what they have just started.
+   */
+  readonly changes?: number;
 }
 
 /** `turn`: it goes on, and has changed neither its custom status nor its values. `state`: anything, or nobody can tell. */

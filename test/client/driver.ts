@@ -29,7 +29,7 @@ export class ObservedStore {
   constructor({ canWake = true }: { readonly canWake?: boolean } = {}) {
     this.provider = new Proxy<Provider>(this.#memory, {
       get: (memory, property) => {
-        if (property === "wake") return canWake ? { watchInstance: this.#watchInstance } : null;
+        if (property === "wake") return canWake ? this.#wake : null;
         const member: unknown = Reflect.get(memory, property, memory);
         return typeof member === "function" ? this.#observed(String(property) as ProviderMethod, member) : member;
       },
@@ -85,6 +85,17 @@ export class ObservedStore {
       const answer: unknown = await Reflect.apply(member as (...args: unknown[]) => unknown, this.#memory, args);
       if (hold?.when === "after") await hold.until;
       return answer;
+    };
+  }
+
+  /** Of one that counts what it tells. */
+  get #wake(): WakeSource {
+    const { wake } = this.#memory;
+    return {
+      watchInstance: this.#watchInstance,
+      get changes() {
+        return wake.changes;
+      },
     };
   }
 

@@ -255,6 +255,104 @@ describe("a wait on a store that can wake it", () => {
   });
 });
 
+describe("a wait for what the client has just started", () => {
+  async function openStarted(options: Parameters<typeof openClient>[0] = {}) {
+    const opened = openClient(options);
+    const handle = await opened.client.start("Test", { instanceId: "i" });
+    return { ...opened, handle };
+  }
+
+  test("asks the store nothing where the end is told soon", async () => {
+    const { handle, provider, store, clock } = await openStarted();
+    const result = handle.result();
+    await clock.advance(249);
+    await commitTurn(provider, completing("done"));
+
+    expect(await result).toBe("done");
+    expect(store.reads).toBe(0);
+    expect([clock.pendingTimers, store.watches]).toEqual([0, 0]);
+  });
+
+  test("looks after a moment, in case the wake was lost", async () => {
+    const { handle, provider, store, clock } = await openStarted();
+    store.dropWakes = true;
+    const result = watched(handle.result());
+    await clock.advance(0);
+    await commitTurn(provider, completing("done"));
+    await clock.advance(249);
+    expect([result.isSettled, store.reads]).toEqual([false, 0]);
+    await clock.advance(1);
+    expect(await result.promise).toBe("done");
+  });
+
+  test("looks at once where a failure is told: that is all that is told of it", async () => {
+    const { handle, provider, store, clock } = await openStarted();
+    const result = watched(handle.result());
+    await clock.advance(0);
+    await commitTurn(provider, failing(orchestrationFailed("no")));
+    await clock.advance(0);
+    expect(store.calls.get("getInstanceStatus")).toBe(1);
+    await expect(result.promise).rejects.toBeInstanceOf(OrchestrationFailedError);
+  });
+
+  test("looks at once where anything was told since, of whichever instance", async () => {
+    const { client, handle, provider, store } = await openStarted();
+    await commitTurn(provider, completing("done"));
+    expect(await handle.result()).toBe("done");
+
+    const other = await client.start("Test", { instanceId: "other" });
+    await client.start("Test", { instanceId: "third" });
+    store.calls.clear();
+    const controller = new AbortController();
+    const result = other.result({ signal: controller.signal });
+    expect(store.calls.get("getInstanceStatus")).toBe(1);
+    controller.abort();
+    await expect(result).rejects.toMatchObject({ code: "DUROXIDE_ABORTED" });
+  });
+
+  test("looks at once where time has passed since: what others did is told to those who wait", async () => {
+    const { handle, store, clock } = await openStarted();
+    await clock.advance(10);
+    const result = watched(handle.result({ timeoutMs: 1 }));
+    expect(store.calls.get("getInstanceStatus")).toBe(1);
+    await clock.advance(1);
+    await expect(result.promise).rejects.toMatchObject({ code: "DUROXIDE_TIMEOUT" });
+  });
+
+  test("looks at once where the instance was there before", async () => {
+    const { client, provider } = await openStarted();
+    await commitTurn(provider, completing("done"));
+    const handle = await client.start("Test", { instanceId: "i" });
+    expect(await handle.result()).toBe("done");
+  });
+
+  test("looks at once where nobody can wake it, or counts what is told", async () => {
+    const { handle, store, clock } = await openStarted({ canWake: false });
+    await expect(clock.run(handle.result({ timeoutMs: 3 }))).rejects.toMatchObject({ code: "DUROXIDE_TIMEOUT" });
+    expect(store.calls.get("getInstanceStatus")).toBe(2); // At once, and when the time was up.
+  });
+
+  for (const timeoutMs of [0, 100]) {
+    test(`looks before it gives up after ${timeoutMs} ms, and says where the instance stood`, async () => {
+      const { handle, store, clock } = await openStarted();
+      const result = clock.run(handle.result({ timeoutMs }));
+      await expect(result).rejects.toThrow(`Waited ${timeoutMs} ms in vain for the end of instance 'i'. It is pending`);
+      expect(store.calls.get("getInstanceStatus")).toBe(1);
+      expect([clock.pendingTimers, store.watches]).toEqual([0, 0]);
+    });
+  }
+
+  test("can be given up, and leaves nothing behind", async () => {
+    const { handle, store, clock } = await openStarted();
+    const controller = new AbortController();
+    const result = handle.result({ signal: controller.signal });
+    await clock.advance(100);
+    controller.abort();
+    await expect(result).rejects.toMatchObject({ code: "DUROXIDE_ABORTED" });
+    expect([store.reads, clock.pendingTimers, store.watches]).toEqual([0, 0, 0]);
+  });
+});
+
 describe("a wait on a store that cannot wake it", () => {
   test("looks after 5, 10, 20, 40, 80 and from then on every 100 ms", async () => {
     const { handle, clock, store } = await openRunning({ canWake: false });

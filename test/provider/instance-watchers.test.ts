@@ -34,3 +34,18 @@ test("a completion is told to those who watched when its commit was sent; whoeve
     ["late", { output: "8" }],
   ]);
 });
+
+test("all that is told is counted, also where nobody hears it", () => {
+  const watchers = new InstanceWatchers();
+  watchers.watchInstance("a", () => {});
+  const counts = [watchers.changes];
+  for (const tell of [
+    () => watchers.changed("a", "turn"),
+    () => watchers.changed("b"),
+    () => watchers.anythingChanged(),
+  ]) {
+    tell();
+    counts.push(watchers.changes);
+  }
+  expect(new Set(counts).size).toBe(4);
+});

@@ -135,6 +135,29 @@ export const wake: Category = {
       },
     },
     {
+      id: "changes_that_are_counted",
+      promise:
+        "A source that counts what it tells has counted what was told, whether anybody watched or not; nobody need count",
+      async run(t) {
+        const { wake, provider } = await t.open();
+        if (wake.changes === undefined) return;
+        const watcher = new Watcher();
+        wake.watchInstance("a", watcher.listener);
+        const counts = [wake.changes];
+        await create(provider, "a");
+        await watcher.hears(t, "the wake after the first turn");
+        counts.push(wake.changes);
+        await watcher.rest(t);
+        await runTurn(provider, "a", { metadata: { status: "Completed", output: "done" } });
+        await watcher.hears(t, "the wake after the last turn");
+        counts.push(wake.changes);
+        await create(provider, "b");
+        await watcher.rest(t);
+        counts.push(wake.changes);
+        t.equal(new Set(counts).size, counts.length, "the number of different counts");
+      },
+    },
+    {
       id: "watcher_that_stopped_hears_nothing",
       promise: "Whoever has stopped to watch hears nothing more; to stop twice does nothing",
       async run(t) {

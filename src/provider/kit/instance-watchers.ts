@@ -24,6 +24,7 @@ interface Watcher {
 export class InstanceWatchers implements WakeSource {
   readonly #watchers = new Map<string, LinkedSet<Watcher>>();
   #lastNr = 0;
+  #changes = 0;
 
   watchInstance(instance: string, listener: (change: InstanceChange) => void): () => void {
     const watchers = this.#watchers.get(instance) ?? new LinkedSet<Watcher>();
@@ -41,6 +42,10 @@ export class InstanceWatchers implements WakeSource {
     return this.#lastNr;
   }
 
+  get changes(): number {
+    return this.#changes;
+  }
+
   /** Whether nobody waits: then changes of other processes need not be looked for. */
   get isEmpty(): boolean {
     return this.#watchers.size === 0;
@@ -48,6 +53,7 @@ export class InstanceWatchers implements WakeSource {
 
   /** A commit changed this instance. `asOf`: who had come last when it was sent, where its answer may be late. I1 */
   changed(instance: string, change: InstanceChange = "state", asOf = this.#lastNr): void {
+    this.#changes += 1;
     const watchers = this.#watchers.get(instance);
     if (watchers === undefined) return;
     for (const { listener, nr } of watchers.values())
@@ -56,6 +62,7 @@ export class InstanceWatchers implements WakeSource {
 
   /** A commit of somebody else changed something. */
   anythingChanged(): void {
+    this.#changes += 1;
     for (const watchers of [...this.#watchers.values()])
       for (const { listener } of watchers.values()) tell(listener, "state");
   }

@@ -73,6 +73,9 @@ export class ProviderWrapper implements Provider {
     return {
       watchInstance: (instance, listener) =>
         wake.watchInstance(instance, (change) => listener(typeof change === "object" ? "state" : change)), // W3
+      get changes() {
+        return wake.changes;
+      },
     };
   }
 

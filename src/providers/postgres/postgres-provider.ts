@@ -136,7 +136,13 @@ export class PostgresProvider implements Provider {
       }),
       this,
     );
-    this.wake = { watchInstance: (instance, listener) => this.#watch(instance, listener) };
+    const watchers = this.#watchers;
+    this.wake = {
+      watchInstance: (instance, listener) => this.#watch(instance, listener),
+      get changes() {
+        return watchers.changes;
+      },
+    };
   }
 
   /**

@@ -112,7 +112,13 @@ export class SqliteProvider implements Provider {
       }),
       this,
     );
-    this.wake = { watchInstance: (instance, listener) => this.#watch(instance, listener) };
+    const watchers = this.#watchers;
+    this.wake = {
+      watchInstance: (instance, listener) => this.#watch(instance, listener),
+      get changes() {
+        return watchers.changes;
+      },
+    };
   }
 
   /**

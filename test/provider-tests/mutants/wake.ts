@@ -9,6 +9,19 @@ export const WAKE: readonly Mutant[] = [
     patches: [{ file: "sqlite-provider.ts", find: "      unwatch();\n", replace: "" }],
   },
   {
+    name: "only what somebody hears is counted",
+    category: "wake",
+    caughtBy: "changes_that_are_counted",
+    store: "sqlite",
+    patches: [
+      {
+        file: "sqlite-provider.ts",
+        find: "        return watchers.changes;\n",
+        replace: "        return watchers.isEmpty ? 0 : watchers.lastNr;\n",
+      },
+    ],
+  },
+  {
     name: "every end is told as a completion",
     category: "wake",
     caughtBy: "completion_that_is_told_is_true",
