@@ -364,16 +364,18 @@ BEGIN
       v_answered := ARRAY (SELECT a.n FROM unnest(p_answered) AS a (n) WHERE a.n = ANY (v_alike));
     END IF;
   END IF;
-  INSERT INTO {schema}.messages
-    (id, instance_id, due_at, visible_at, kind, parent_instance_id, timer_execution_id, timer_id, work_item)
-  SELECT m.id, p_targets[m.target], m.due, m.visible, m.kind, m.parent, m.timer_execution, m.timer, m.item
-  FROM ( -- T6
-    SELECT unnest(v_ids) AS id, unnest(p_of) AS target, unnest(p_senders) AS sender, unnest(p_due) AS due,
-           unnest(p_visible) AS visible, unnest(p_kinds) AS kind, unnest(p_parents) AS parent,
-           unnest(p_timer_executions) AS timer_execution, unnest(p_timers) AS timer, unnest(p_items) AS item,
-           generate_subscripts(v_ids, 1) AS n
-  ) AS m
-  WHERE m.sender <> ALL (v_lost) AND m.n <> ALL (v_begun) AND m.target <> ALL (v_answered);
+  IF cardinality(v_answered) < cardinality(p_targets) THEN
+    INSERT INTO {schema}.messages
+      (id, instance_id, due_at, visible_at, kind, parent_instance_id, timer_execution_id, timer_id, work_item)
+    SELECT m.id, p_targets[m.target], m.due, m.visible, m.kind, m.parent, m.timer_execution, m.timer, m.item
+    FROM ( -- T6
+      SELECT unnest(v_ids) AS id, unnest(p_of) AS target, unnest(p_senders) AS sender, unnest(p_due) AS due,
+             unnest(p_visible) AS visible, unnest(p_kinds) AS kind, unnest(p_parents) AS parent,
+             unnest(p_timer_executions) AS timer_execution, unnest(p_timers) AS timer, unnest(p_items) AS item,
+             generate_subscripts(v_ids, 1) AS n
+    ) AS m
+    WHERE m.sender <> ALL (v_lost) AND m.n <> ALL (v_begun) AND m.target <> ALL (v_answered);
+  END IF;
 
   IF v_lost <> '{}' OR v_begun <> '{}' THEN
     -- Their rows were locked, or made, for nothing.
@@ -412,7 +414,10 @@ BEGIN
       FROM unnest(v_unlike) AS u (n);
   END IF;
   IF p_foreseen <> '{}' THEN
-    v_given := ARRAY (SELECT g.n FROM unnest(v_given) AS g (n) WHERE g.n <> ALL (p_foreseen));
+    v_given := CASE -- Mostly none is left, which takes no look.
+      WHEN v_given <@ p_foreseen THEN '{}'
+      ELSE ARRAY (SELECT g.n FROM unnest(v_given) AS g (n) WHERE g.n <> ALL (p_foreseen))
+    END;
   END IF;
 
   IF v_fresh <> '{}' AND v_given <> '{}' THEN
