@@ -103,8 +103,10 @@ function round(): Promise<void> {
   return new Promise((resolve) => void setImmediate(resolve));
 }
 
+const DONE = { type: "ActivityCompleted", result: "1" } as const;
+
 function activityDone(eventId: number, sourceEventId: number): Event {
-  return event("a", eventId, { type: "ActivityCompleted", result: "1" }, { sourceEventId });
+  return event("a", eventId, DONE, { sourceEventId });
 }
 
 /** The turn that answers the outcome of activity 2, and asks for the next one. */
@@ -522,6 +524,187 @@ describe.skipIf(URL === undefined)("a turn that can be foreseen", () => {
         expect(await fetchTurn(provider)).toBeNull();
       }
     }
+  });
+});
+
+/** An event that another provider has sent, and whose turn it has. */
+async function signalledBy(other: PostgresProvider): Promise<LockedOrchestrationItem> {
+  await other.enqueueForOrchestrator(raised("a"));
+  return takeTurn(other);
+}
+
+describe.skipIf(URL === undefined)("a step", () => {
+  test("is in what another provider is handed out, who has waited for it", async () => {
+    const { database, provider, work, slot, other: openOther } = await open();
+    const other = await openOther();
+    const first = await slot();
+    const rival = await heldUp(database, work);
+    const acked = first.answers(NEXT);
+    const sent = provider.ackWorkItem(work.lockToken, done("a", 2));
+    await database.untilBlockedBy(rival);
+
+    const handedOut = signalledBy(other);
+    await database.untilWaiting(2); // The step for the rival, and the fetch for the step.
+    await rival.rollback();
+    await Promise.all([sent, acked]);
+
+    const { item } = await handedOut;
+    expect(item.messages).toEqual([raised("a")]);
+    expect(item.history.map(({ eventId }) => eventId)).toEqual([1, 2, 3, 4]);
+  });
+
+  test("is none where another provider has handed the instance out in the meantime, though it has not changed it", async () => {
+    const { database, provider, work, slot, other: openOther } = await open();
+    const other = await openOther();
+    const first = await slot();
+    await other.enqueueForOrchestrator(raised("a"));
+    const rival = await database.rival();
+    const claimed = await rival.query<{ readonly part: string }>(
+      "SELECT * FROM {schema}.fetch_turns(1000000, 2000000, '{theirs}', NULL, '{0,0,0}', '{9,0,0}', false, false)",
+    );
+    expect(claimed.map(({ part }) => part)).toContain("cold");
+    const acked = first.answers(NEXT);
+    const sent = Promise.all([
+      provider.ackWorkItem(work.lockToken, done("a", 2)),
+      expect(acked).rejects.toMatchObject(LOCK_LOST),
+    ]);
+    await database.untilBlockedBy(rival);
+    await rival.commit();
+    await sent;
+
+    expect(await eventsOf(provider, "a")).toEqual([1, 2]);
+    expect(await fetchTurn(provider)).toBeNull();
+    await other.abandonOrchestrationItem("theirs@a");
+    expect((await takeTurn(provider)).item.messages).toEqual([raised("a"), done("a", 2)]);
+  });
+
+  test("beside a message that is on its way comes before it", async () => {
+    const { database, provider, work, slot, other: openOther } = await open();
+    const other = await openOther();
+    const first = await slot();
+    const rival = await database.rival();
+    await rival.query("LOCK TABLE {schema}.messages IN SHARE MODE"); // Whoever sends has locked the instance's row of the schedule by then.
+    const raising = other.enqueueForOrchestrator(raised("a"));
+    await database.untilBlockedBy(rival);
+
+    const acked = first.answers(NEXT);
+    await provider.ackWorkItem(work.lockToken, done("a", 2));
+    await acked;
+    await rival.rollback();
+    await raising;
+
+    const { item } = await takeTurn(other);
+    expect(item.messages).toEqual([raised("a")]);
+    expect(item.history.map(({ eventId }) => eventId)).toEqual([1, 2, 3, 4]);
+  });
+
+  test("that does not find what it expects takes back none of those beside it", async () => {
+    const { database, provider, work, slot, warm, other: openOther } = await open();
+    await provider.enqueueForOrchestrator(start("b"));
+    const begun = await takeTurn(provider);
+    await provider.ackOrchestrationItem(
+      begun.lockToken,
+      turn({ events: [started("b"), scheduled("b", 2)], workerItems: [act("b", 2)], metadata: NAMED }),
+    );
+    warm.set("b", begun.lockToken);
+    const workOfB = await takeWork(provider);
+    const slots = [await slot(), await slot()];
+    await (await openOther()).enqueueForOrchestrator(raised("a"));
+    const transactions = await watchTransactions(database);
+    const endOfB = { events: [event("b", 3, DONE, { sourceEventId: 2 })] };
+    const ends = slots.map(async ({ found, answers }) => {
+      const { instance } = (await found)!.item;
+      return [
+        instance,
+        await answers(instance === "a" ? NEXT : endOfB).then(
+          () => null,
+          ({ kind }) => kind,
+        ),
+      ] as const;
+    });
+
+    await Promise.all([
+      provider.ackWorkItem(work.lockToken, done("a", 2)),
+      provider.ackWorkItem(workOfB.lockToken, done("b", 2)),
+    ]);
+
+    expect(new Map(await Promise.all(ends))).toEqual(
+      new Map([
+        ["a", "lock-lost"],
+        ["b", null],
+      ]),
+    );
+    expect(await transactions()).toEqual([
+      ["event", "outcome"],
+      ["message", "outcome"],
+    ]);
+    expect(await eventsOf(provider, "b")).toEqual([1, 2, 3]);
+    expect((await takeTurn(provider)).item.messages).toEqual([raised("a"), done("a", 2)]);
+  });
+
+  test("shares a statement with turns of locked instances, and each is there or refused for itself", async () => {
+    const { provider, work, slot } = await open();
+    await provider.enqueueForOrchestrator(start("new"));
+    const begun = await takeTurn(provider);
+    const first = await slot();
+
+    const acked = first.answers(NEXT);
+    const sent = provider.ackWorkItem(work.lockToken, done("a", 2));
+    await first.found;
+    await round();
+    const others = Promise.allSettled([
+      provider.ackOrchestrationItem(begun.lockToken, turn({ events: [started("new")], metadata: NAMED })),
+      provider.ackOrchestrationItem("nobody's@gone", turn({ events: [started("gone")], metadata: NAMED })),
+    ]);
+
+    await Promise.all([acked, sent]);
+    expect(await others).toMatchObject([{ status: "fulfilled" }, { reason: LOCK_LOST }]);
+    expect(await eventsOf(provider, "a")).toEqual([1, 2, 3, 4]);
+    expect(await eventsOf(provider, "new")).toEqual([1]);
+    expect(await eventsOf(provider, "gone")).toEqual([]);
+  });
+
+  test("that ends its instance leaves nothing in the queues, and its last values behind", async () => {
+    const { database, provider, work, slot } = await open();
+    const first = await slot();
+    const value = { type: "KeyValueSet", key: "k", value: "v", lastUpdatedAtMs: 1 } as const;
+    const events = [
+      activityDone(3, 2),
+      event("a", 4, value),
+      event("a", 5, { type: "OrchestrationCompleted", output: "7" }),
+    ];
+    const acked = first.answers({ events, metadata: { status: "Completed", output: "7" } });
+    await provider.ackWorkItem(work.lockToken, done("a", 2));
+    await acked;
+
+    expect(await provider.getInstanceStatus("a")).toMatchObject({ status: "Completed", output: "7" });
+    expect(await provider.getKvValue("a", "k")).toBe("v");
+    expect(
+      await database.query(
+        "SELECT 1 FROM {schema}.messages UNION ALL SELECT 1 FROM {schema}.schedule UNION ALL SELECT 1 FROM {schema}.activities",
+      ),
+    ).toEqual([]);
+  });
+
+  test("and the deletion of its instance come one after the other, without a circle", async () => {
+    const { database, provider, work, slot, other: openOther } = await open();
+    const other = await openOther();
+    const first = await slot();
+    const rival = await heldUp(database, work);
+    const acked = first.answers(NEXT);
+    const sent = provider.ackWorkItem(work.lockToken, done("a", 2));
+    await database.untilBlockedBy(rival);
+
+    const deleted = other.admin!.deleteInstance("a", true);
+    await database.untilWaiting(2);
+    await rival.rollback();
+    await Promise.all([acked, sent, deleted]);
+
+    expect(await eventsOf(provider, "a")).toEqual([]);
+    expect(await database.query("SELECT 1 FROM {schema}.activities UNION ALL SELECT 1 FROM {schema}.schedule")).toEqual(
+      [],
+    );
+    expect(await database.deadlocks()).toBe(0);
   });
 });
 

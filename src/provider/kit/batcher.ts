@@ -34,9 +34,13 @@ export type Outcome<R> = { readonly value: R } | { readonly error: unknown };
 export interface BatcherOptions<Call, R> {
   /**
    * Executes the calls as one; answers for each, in their order. A rejection means: none of them took effect, or nobody
-   * knows.
+   * knows. Whoever knows the outcome of one call before that of the others may tell it by `answer`, with its place; that one
+   * counts, and is not run again.
    */
-  readonly run: (calls: readonly Call[]) => Promise<readonly Outcome<R>[]> | readonly Outcome<R>[];
+  readonly run: (
+    calls: readonly Call[],
+    answer: (place: number, outcome: Outcome<R>) => void,
+  ) => Promise<readonly Outcome<R>[]> | readonly Outcome<R>[];
   /** @default 200 */
   readonly maxCalls?: number;
   /** How many batches may be on their way at once. @default 1 */
@@ -70,6 +74,7 @@ interface Pending<Call, R> {
   readonly resolve: (value: R) => void;
   /** Tells the caller this very error: see `#refuse`. */
   readonly reject: (error: unknown) => void;
+  isAnswered: boolean;
 }
 
 const DEFAULTS = Object.freeze({
@@ -124,7 +129,8 @@ export class Batcher<Call, R> {
   submit(call: Call): Promise<R> {
     return new Promise((resolve, reject) => {
       const { keyOf, laneOf, sizeOf } = this.#options;
-      this.#waiting.push({ call, key: keyOf(call), lane: laneOf(call), bytes: sizeOf(call), resolve, reject });
+      const [key, lane, bytes] = [keyOf(call), laneOf(call), sizeOf(call)];
+      this.#waiting.push({ call, key, lane, bytes, resolve, reject, isAnswered: false });
       this.#schedule();
     });
   }
@@ -208,10 +214,14 @@ export class Batcher<Call, R> {
   async #execute(batch: readonly Pending<Call, R>[]): Promise<void> {
     let outcomes: readonly Outcome<R>[];
     try {
-      outcomes = await this.#options.run(batch.map(({ call }) => call));
+      const answer = (place: number, outcome: Outcome<R>): void => this.#settle(batch[place]!, outcome);
+      outcomes = await this.#options.run(
+        batch.map(({ call }) => call),
+        answer,
+      );
     } catch (error) {
       if (batch.length === 1 || !this.#options.runsSingly(error)) return this.#refuseAll(batch, error);
-      for (const pending of batch) await this.#execute([pending]); // B3
+      for (const pending of batch) if (!pending.isAnswered) await this.#execute([pending]); // B3
       return;
     }
     if (outcomes.length !== batch.length) throw wrongNumber(batch.length, outcomes.length);
@@ -220,22 +230,26 @@ export class Batcher<Call, R> {
   }
 
   #settle(pending: Pending<Call, R>, outcome: Outcome<R>): void {
-    if ("error" in outcome) this.#refuse(pending, outcome.error);
-    else pending.resolve(outcome.value);
+    if (pending.isAnswered) return;
+    if ("error" in outcome) return this.#refuse(pending, outcome.error);
+    pending.isAnswered = true;
+    pending.resolve(outcome.value);
   }
 
   #refuseAll(batch: readonly Pending<Call, R>[], error: unknown): void {
     for (const pending of batch) this.#refuse(pending, error);
   }
 
-  #refuse({ call, reject }: Pending<Call, R>, error: unknown): void {
+  #refuse(pending: Pending<Call, R>, error: unknown): void {
+    if (pending.isAnswered) return;
+    pending.isAnswered = true;
     let told = error;
     try {
-      told = this.#options.errorOf(call, error);
+      told = this.#options.errorOf(pending.call, error);
     } catch {
       // B5: then it is told as it is.
     }
-    reject(told);
+    pending.reject(told);
   }
 
   #reportIdle(): void {

@@ -6,10 +6,11 @@
 //       two, and no look. Where something older is ready for them, they get that.
 //   D4. A look that is owed (`queue-signal.ts`, Q5) is made by the next statement that sends, for fetches that wait beside those of
 //       D3: no statement of its own, and what it finds keeps none of them from what is sent to.
-//   D5. Fetches that can be told before what they will get are told, and have a round of the event loop for their turns, which then
-//       go into the same statement (`predicted-turns.ts`). Where that one fails, it is as if nobody had been told.
+//   D5. Fetches that can be told before what they will get are told, and have a round of the event loop for their turns. With these the
+//       outcomes are steps, and committed with other turns (`predicted-turns.ts`). Where the store refuses one, it is as if nobody had been told.
 //   D6. Others are told of what is left of what was sent. Of what else is in line they have been told by whoever sent that.
 
+import { encodeWorkItem } from "../../history/codec.js";
 import type { OrchestratorItem } from "../../history/work-item.js";
 import { isStartLike, targetInstance } from "../../history/work-item.js";
 import { Batcher, type Outcome } from "../../provider/kit/batcher.js";
@@ -24,25 +25,17 @@ import type { PredictedTurns, Prediction } from "./predicted-turns.js";
 import type { SqlValue } from "./session.js";
 import type { Store } from "./store.js";
 import type { TurnPart } from "./turn-fetch.js";
-import type { Offer, TurnHandOff, WantedTarget } from "./turn-hand-off.js";
-import type { CommitPart, PreparedCommit, TurnQueue } from "./turn-queue.js";
+import type { Foretold, RestOffer, TurnHandOff, WantedTarget } from "./turn-hand-off.js";
+import type { TurnQueue } from "./turn-queue.js";
 import type { TurnCall } from "./turn-rows.js";
-import { type MessageRow, messageRow } from "./work-rows.js";
+import { type MessageFacts, messageFacts } from "./work-rows.js";
 
 const deliver = `
   SELECT * FROM {schema}.deliver(
     $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25,
-    $26, $27, $28, $29
+    $26, $27, $28
   )
 `;
-const deliverAndCommit = `
-  SELECT * FROM {schema}.deliver_and_commit(
-    $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25,
-    $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41, $42, $43, $44, $45, $46, $47, $48,
-    $49, $50, $51, $52, $53, $54, $55, $56, $57, $58, $59, $60, $61, $62, $63, $64
-  )
-`;
-
 type Delivery =
   | { readonly kind: "message"; readonly item: OrchestratorItem; readonly options: EnqueueOptions }
   | {
@@ -57,12 +50,9 @@ export type DeliveryPart =
   | TurnPart
   | (Omit<TurnPart, "part"> & { readonly part: "lost" | "begun" | "unlike" | "open" | "beside" });
 
-/** A row of the answer of both: `of_turns` says to which of them it belongs. */
-type EitherPart = ({ readonly of_turns: false } & DeliveryPart) | ({ readonly of_turns: true } & CommitPart);
-
 interface Message {
   readonly item: OrchestratorItem;
-  readonly row: MessageRow;
+  readonly row: MessageFacts;
   readonly isAbsent: boolean;
   /**
    * It may be answered before it is stored: the outcome of an activity that was run for the first time. If its turn ends the
@@ -83,6 +73,19 @@ export interface Target {
   readonly readyAt: number;
   readonly place: number;
 }
+
+/** Tells what has become of the call at this place. */
+type Answer = (place: number, outcome: Outcome<EnqueueOutcome>) => void;
+
+/** Outcomes, and the turn that answers them. */
+interface PredictedStep {
+  readonly target: Target;
+  /** The calls whose outcomes they are. */
+  readonly places: readonly number[];
+  readonly call: TurnCall;
+}
+
+const NO_STEPS: ReadonlySet<Target> = new Set();
 
 /** One batch is one statement, however large; more than this is no faster. */
 const MOST_BYTES = 4_000_000;
@@ -113,7 +116,7 @@ export class Deliveries {
     this.#predicted = predicted;
     this.#delivering = new Batcher<Delivery, EnqueueOutcome>({
       runsSingly: isAnswered,
-      run: (calls) => this.#deliver(calls),
+      run: (calls, answer) => this.#deliver(calls, answer),
       maxCalls: MOST_CALLS,
       maxInFlight: IN_FLIGHT,
       maxBytes: MOST_BYTES,
@@ -145,63 +148,96 @@ export class Deliveries {
     await this.#handOff.idle();
   }
 
-  async #deliver(calls: readonly Delivery[]): Promise<readonly Outcome<EnqueueOutcome>[]> {
+  async #deliver(calls: readonly Delivery[], answer: Answer): Promise<readonly Outcome<EnqueueOutcome>[]> {
     const now = this.#store.clock.now();
     const targets = targetsOf(messagesOf(calls, now));
     const offer = this.#handOff.offer(targets, now); // D3
-    const values = [
-      now,
-      ...offer.wanted,
-      ...ackColumns(calls),
-      ...targetColumns(offer.targets),
-      ...messageColumns(targets),
-    ];
+    if (offer.foretold.length === 0) return this.#send(calls, targets, offer.without(NO_STEPS), now);
+
+    const prediction = this.#predicted.begin(offer.foretold.map(({ foreseen }) => foreseen.locked));
+    await turnsTaken(prediction);
+    const steps = stepsOf(offer.foretold, prediction.close(), calls);
+    const outcomes: Outcome<EnqueueOutcome>[] = [];
+    const settle = (place: number, outcome: Outcome<EnqueueOutcome>): void => {
+      outcomes[place] = outcome;
+      answer(place, outcome);
+    };
+    const stepping = this.#takeSteps(steps, calls, prediction, settle);
+    const rest = this.#sendRest(calls, targets, offer.without(new Set(steps.map(({ target }) => target))), now, settle);
+    const ends = await Promise.allSettled([stepping, rest]);
+    prediction.end();
+    for (const end of ends) if (end.status === "rejected") throw end.reason;
+    return outcomes;
+  }
+
+  /** Everything but the steps. */
+  async #sendRest(
+    calls: readonly Delivery[],
+    targets: readonly Target[],
+    offer: RestOffer,
+    now: number,
+    settle: Answer,
+  ): Promise<void> {
+    const left = new Set(offer.targets.map(({ target }) => target));
+    const places = placesOf(
+      calls,
+      targets.filter((target) => !left.has(target)),
+    );
+    if (places.length === 0 && !offer.looks) return;
+    const sent = places.length === calls.length ? calls : places.map((place) => calls[place]!);
+    const ofSent = sent === calls ? targets : targetsOf(messagesOf(sent, now));
+    const outcomes = await this.#send(sent, ofSent, offer, now);
+    for (const [index, place] of places.entries()) settle(place, outcomes[index]!);
+  }
+
+  async #send(
+    calls: readonly Delivery[],
+    targets: readonly Target[],
+    offer: RestOffer,
+    now: number,
+  ): Promise<readonly Outcome<EnqueueOutcome>[]> {
     let parts: readonly DeliveryPart[];
-    let settleTurns = (): void => {};
     try {
-      if (offer.foretold.length === 0) {
-        parts = await this.#store.write<DeliveryPart>(operationOf(calls), deliver, [...values, [], []]);
-      } else {
-        ({ parts, settleTurns } = await this.#withTurns(offer, operationOf(calls), values, now));
-      }
+      parts = await this.#store.write<DeliveryPart>(operationOf(calls), deliver, [
+        now,
+        ...offer.wanted,
+        ...ackColumns(calls),
+        ...targetColumns(offer.targets),
+        ...messageColumns(targets),
+        foreseenColumn(offer.targets),
+      ]);
     } catch (error) {
       offer.giveBack();
-      if (offer.foretold.length === 0 || !isAnswered(error)) throw error;
-      return this.#deliver(calls); // D5
+      throw error;
     }
-    settleTurns();
     offer.settle(parts);
     return this.#conclude(calls, targets, parts);
   }
 
-  /** D5. Answers what is not about the turns, and how to settle those. */
-  async #withTurns(
-    { targets, foretold }: Offer,
-    operation: string,
-    values: readonly SqlValue[],
-    now: number,
-  ): Promise<{ readonly parts: readonly DeliveryPart[]; readonly settleTurns: () => void }> {
-    const prediction = this.#predicted.begin(foretold);
-    let prepared: PreparedCommit | null = null;
-    try {
-      await turnsTaken(prediction);
-      const turns = prediction.close();
-      const commit = this.#turns.prepare(turns, now, this.#store.clock.now());
-      prepared = commit;
-      const parts = await this.#store.write<EitherPart>(operation, deliverAndCommit, [
-        ...values,
-        ...foreseenColumns(targets, turns),
-        ...commit.values,
-      ]);
-      return {
-        parts: parts.filter((part) => !part.of_turns),
-        settleTurns: () => prediction.settle(commit.settle(parts.filter((part) => part.of_turns))),
-      };
-    } catch (error) {
-      prepared?.giveBack();
-      prediction.fail();
-      throw error;
+  /** D5. What is refused is sent like anything else. Rejects where nobody knows what has become of one. */
+  async #takeSteps(
+    steps: readonly PredictedStep[],
+    calls: readonly Delivery[],
+    prediction: Prediction,
+    settle: Answer,
+  ): Promise<void> {
+    const ends = await Promise.allSettled(steps.map(({ call }) => this.#turns.commitStep(call)));
+    const endedAs = (kind: StepEnd) => steps.filter((_, index) => stepEnd(ends[index]!) === kind);
+    const [committed, refused, unknown] = [endedAs("committed"), endedAs("refused"), endedAs("unknown")];
+    for (const { places } of committed) for (const place of places) settle(place, { value: "enqueued" });
+    prediction.committed(committed.map(({ call }) => call));
+    prediction.refused([...refused, ...unknown].map(({ call }) => call));
+    this.#handOff.learn(committed.length, refused.length);
+    const again = refused.flatMap(({ places }) => places).sort((one, other) => one - other);
+    if (again.length > 0) {
+      const ofAgain = again.map((place) => calls[place]!);
+      const outcomes = await this.#deliver(ofAgain, (index, outcome) => settle(again[index]!, outcome));
+      for (const [index, place] of again.entries()) settle(place, outcomes[index]!);
     }
+    const failure = ends.find((end) => end.status === "rejected");
+    if (failure === undefined) return;
+    this.#handOff.pause();
+    throw failure.reason;
   }
 
   #conclude(
@@ -236,6 +272,38 @@ function operationOf([first]: readonly Delivery[]): string {
   return first?.kind === "completion" ? "ackWorkItem" : "enqueueForOrchestrator";
 }
 
+type StepEnd = "committed" | "refused" | "unknown";
+
+function stepEnd(end: PromiseSettledResult<"committed" | "refused">): StepEnd {
+  return end.status === "fulfilled" ? end.value : "unknown";
+}
+
+/** Of what was foretold, that whose turns have come. */
+function stepsOf(
+  foretold: readonly Foretold[],
+  turns: readonly TurnCall[],
+  calls: readonly Delivery[],
+): readonly PredictedStep[] {
+  const byToken = new Map(turns.map((turn) => [turn.lockToken, turn]));
+  return foretold.flatMap(({ target, foreseen, versions }) => {
+    const turn = byToken.get(foreseen.locked.lockToken);
+    if (turn === undefined) return [];
+    const places = target.messages.map(({ call }) => call);
+    const done = places.flatMap((place) => doneBy(calls[place]!));
+    return [{ target, places, call: { ...turn, step: { expected: foreseen.expected, done, versions } } }];
+  });
+}
+
+function doneBy(call: Delivery): readonly Lock<number>[] {
+  return call.kind === "completion" ? [call.lock] : [];
+}
+
+/** The calls that are not about these targets, by their places. */
+function placesOf(calls: readonly Delivery[], without: readonly Target[]): readonly number[] {
+  const others = new Set(without.flatMap(({ messages }) => messages.map(({ call }) => call)));
+  return [...calls.keys()].filter((place) => !others.has(place));
+}
+
 /** Resolves when all turns have come, or no more are likely to come soon. */
 async function turnsTaken(prediction: Prediction): Promise<void> {
   for (let round = 0; round < MOST_ROUNDS && prediction.isAwaited; round += 1) await nextRound();
@@ -264,11 +332,11 @@ function messagesOf(calls: readonly Delivery[], now: number): readonly Message[]
       if (call.item === null) continue;
       const { item, lockToken } = call;
       const mayBeForeseen = isFirstAttempt(lockToken);
-      messages.push({ item, row: messageRow(item, now), isAbsent: false, mayBeForeseen, call: place, sender: acks });
+      messages.push({ item, row: messageFacts(item, now), isAbsent: false, mayBeForeseen, call: place, sender: acks });
     } else {
       const { item, options } = call;
       const isAbsent = isStartLike(item) && options.ifAbsent === true;
-      const row = messageRow(item, now, options.delayMs);
+      const row = messageFacts(item, now, options.delayMs);
       messages.push({ item, row, isAbsent, mayBeForeseen: false, call: place, sender: 0 });
     }
   }
@@ -319,14 +387,9 @@ function targetColumns(targets: readonly WantedTarget[]): readonly SqlValue[] {
   ];
 }
 
-/** `p_foreseen` and `p_answered`. */
-function foreseenColumns(targets: readonly WantedTarget[], turns: readonly TurnCall[]): readonly SqlValue[] {
-  const answered = new Set(turns.map(({ lockToken }) => lockToken));
-  const foreseen = targets.flatMap(({ wish }, place) =>
-    wish?.foreseen == null ? [] : [{ ordinal: place + 1, lockToken: wish.foreseen.locked.lockToken }],
-  );
-  const ofThem = foreseen.filter(({ lockToken }) => answered.has(lockToken));
-  return [integerArray(foreseen.map(({ ordinal }) => ordinal)), integerArray(ofThem.map(({ ordinal }) => ordinal))];
+/** `p_foreseen`: those whose turns come too late for a step, or cannot be one. */
+function foreseenColumn(targets: readonly WantedTarget[]): SqlValue {
+  return integerArray(targets.flatMap(({ wish }, place) => (wish?.foreseen == null ? [] : [place + 1])));
 }
 
 /** From `p_of` to `p_absent`. Those of one target stand together. */
@@ -341,7 +404,7 @@ function messageColumns(targets: readonly Target[]): readonly SqlValue[] {
     textArray(messages.map(({ row }) => row.parent)),
     bigintArray(messages.map(({ row }) => row.timer_execution)),
     bigintArray(messages.map(({ row }) => row.timer)),
-    textArray(messages.map(({ row }) => row.item)),
+    textArray(messages.map(({ item }) => encodeWorkItem(item))),
     booleanArray(messages.map(({ isAbsent }) => isAbsent)),
   ];
 }

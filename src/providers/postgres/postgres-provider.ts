@@ -117,7 +117,8 @@ export class PostgresProvider implements Provider {
     const known = new KnownInstances();
     const predicted = new PredictedTurns();
     const foreseen = new ForeseenTurns(known, clock);
-    this.#turnQueue = new TurnQueue(store, activityHandOff, known, predicted);
+    const onSteps = (isAnybodyInLine: boolean): void => turnHandOff.sawLine(isAnybodyInLine);
+    this.#turnQueue = new TurnQueue(store, activityHandOff, known, predicted, onSteps);
     const giveBack = (lockToken: string) => this.#turnQueue.abandon(lockToken, { ignoreAttempt: true });
     this.#turnFetch = new TurnFetch(store, giveBack, known);
     const turnHandOff = new TurnHandOff(store, this.#messages, this.#turnFetch, foreseen);

@@ -1,21 +1,19 @@
 // providers/postgres/predicted-turns.ts — turns that are computed before what they answer is written, and committed with it.
 //
 // Whoever waits for turns is handed an instance that is about to be sent to, as the store would hand it out: a turn has no effect
-// but its commit. Its ack goes into the statement that sends.
+// but its commit. Turn and what it answers are then one step, which takes no lock and leaves no message (S9 of `0001-tables.ts`).
 //
-//   P1. The store decides: where it would have handed out anything else, or to another, the lock is not there, and the ack is
+//   P1. The store decides: where it would have handed out anything else, or to another, there is no step, and the ack is
 //       refused as any other without a live lock.
 //   P2. Nobody is answered before the statement is. What comes after it was sent (acks, and whatever else is about the lock) waits
 //       for its answer, and is then a call like any other.
 //       Those who sent hear of it before those whose turns follow from that.
 //   P3. Where nobody knows what has become of the statement, or it has failed, the turns are refused: they are computed again.
-//   P4. Turns that write to other instances, or cancel activities, are committed alone, after that: the rows of these come
-//       before all that the statement has locked (S2 of `0001-tables.ts`).
+//   P4. Turns that send or cancel anything are committed alone, after what they answer is stored, under a lock: rows of the schedule
+//       would be locked too late (S2 of `0001-tables.ts`). And so are those that say something new of their instance.
 
-import { targetInstance } from "../../history/work-item.js";
-import type { Outcome } from "../../provider/kit/batcher.js";
 import { lockLost } from "../../provider/kit/refusals.js";
-import { toColumn } from "../../provider/kit/text-column.js";
+import type { LockedOrchestrationItem } from "../../provider/provider.js";
 import type { TurnCall } from "./turn-rows.js";
 
 interface Joined {
@@ -24,18 +22,19 @@ interface Joined {
   readonly reject: (error: unknown) => void;
 }
 
-/** Turns that one statement may commit. */
+/** Turns that may be steps together. */
 class Batch {
-  readonly tokens: ReadonlySet<string>;
+  /** By token, of which execution each has to be. */
+  readonly executions: ReadonlyMap<string, number>;
   readonly settled: Promise<void>;
-  readonly joined: Joined[] = [];
+  readonly joined = new Map<string, Joined>();
   /** Those of whom something has been heard. */
   readonly heard = new Set<string>();
   isOpen = true;
   #settle: () => void = () => {};
 
-  constructor(tokens: ReadonlySet<string>) {
-    this.tokens = tokens;
+  constructor(executions: ReadonlyMap<string, number>) {
+    this.executions = executions;
     this.settled = new Promise((resolve) => {
       this.#settle = resolve;
     });
@@ -46,57 +45,59 @@ class Batch {
   }
 }
 
-/** What one statement does with predicted turns. It must be settled, or have failed. */
+/** What becomes of turns that were predicted together. Each that has come must be committed or refused, and then all are over. */
 export interface Prediction {
-  /** Those whose turns have come. From now on the others are too late. P2 */
-  close(): readonly TurnCall[];
   /** Whether more may come. */
   readonly isAwaited: boolean;
-  /** How those that have come ended. */
-  settle(outcomes: readonly Outcome<void>[]): void;
+  /** Those whose turns have come. From now on the others are too late. P2 */
+  close(): readonly TurnCall[];
+  /** These are committed. Whoever has sent what they answer hears of it first. P2 */
+  committed(calls: readonly TurnCall[]): void;
   /** P3 */
-  fail(): void;
+  refused(calls: readonly TurnCall[]): void;
+  /** The store has answered which locks there are. P2 */
+  end(): void;
 }
 
 export class PredictedTurns {
   readonly #batches = new Map<string, Batch>();
 
-  /** Instances have been handed out by these tokens. */
-  begin(tokens: readonly string[]): Prediction {
-    const batch = new Batch(new Set(tokens));
-    for (const token of tokens) this.#batches.set(token, batch);
+  /** These have been handed out. */
+  begin(foretold: readonly LockedOrchestrationItem[]): Prediction {
+    const batch = new Batch(new Map(foretold.map(({ lockToken, item }) => [lockToken, item.executionId])));
+    for (const { lockToken } of foretold) this.#batches.set(lockToken, batch);
     return {
       get isAwaited() {
-        return batch.heard.size < batch.tokens.size;
+        return batch.heard.size < batch.executions.size;
       },
       close: () => {
         batch.isOpen = false;
-        return batch.joined.map(({ call }) => call);
+        return [...batch.joined.values()].map(({ call }) => call);
       },
-      settle: (outcomes) => {
+      committed: (calls) => {
         afterAnswers(() => {
-          this.#end(batch);
-          for (const [place, { resolve, reject }] of batch.joined.entries()) {
-            const outcome = outcomes[place]!;
-            if ("error" in outcome) reject(outcome.error);
-            else resolve();
-          }
+          for (const { lockToken } of calls) batch.joined.get(lockToken)?.resolve();
         });
       },
-      fail: () => {
-        this.#end(batch);
-        for (const { call, reject } of batch.joined) reject(lockLost("ackOrchestrationItem", call.lockToken)); // P3
+      refused: (calls) => {
+        for (const { lockToken } of calls) {
+          batch.joined.get(lockToken)?.reject(lockLost("ackOrchestrationItem", lockToken)); // P3
+        }
       },
+      end: () => afterAnswers(() => this.#end(batch)),
     };
   }
 
-  /** Answers when the statement has committed the turn. Null: it will not. */
+  /** Answers when the turn is committed as a step. Null: it will not be. */
   join(call: TurnCall): Promise<void> | null {
-    const batch = this.#batches.get(call.lockToken);
-    if (batch?.isOpen !== true || batch.heard.has(call.lockToken) || !canJoin(call)) return null;
-    batch.heard.add(call.lockToken);
+    const { lockToken } = call;
+    const batch = this.#batches.get(lockToken);
+    if (batch?.isOpen !== true || batch.heard.has(lockToken) || !canBeStep(call, batch.executions.get(lockToken))) {
+      return null;
+    }
+    batch.heard.add(lockToken);
     return new Promise((resolve, reject) => {
-      batch.joined.push({ call, resolve, reject });
+      batch.joined.set(lockToken, { call, resolve, reject });
     });
   }
 
@@ -108,7 +109,7 @@ export class PredictedTurns {
   }
 
   #end(batch: Batch): void {
-    for (const token of batch.tokens) this.#batches.delete(token);
+    for (const token of batch.executions.keys()) this.#batches.delete(token);
     batch.settle();
   }
 }
@@ -123,7 +124,12 @@ function afterAnswers(then: () => void): void {
 }
 
 /** P4 */
-function canJoin({ lock, turn }: TurnCall): boolean {
-  if (turn.cancelledActivities.length > 0) return false;
-  return turn.orchestratorItems.every((item) => toColumn(targetInstance(item)) === lock.id);
+function canBeStep({ turn }: TurnCall, executionId: number | undefined): boolean {
+  const { orchestrationName, orchestrationVersion, parentInstanceId, pinnedVersion } = turn.metadata;
+  const isNews = [orchestrationName, orchestrationVersion, parentInstanceId, pinnedVersion].some(
+    (said) => said !== undefined,
+  );
+  const sends = turn.orchestratorItems.length > 0;
+  const cancels = turn.cancelledActivities.length > 0 || turn.cancelledTimers.length > 0;
+  return turn.executionId === executionId && !isNews && !sends && !cancels;
 }

@@ -17,18 +17,17 @@ import { Effects } from "../../provider/kit/effects.js";
 import { identityInEvent, identityInStart, type StartIdentity } from "../../provider/kit/start-identity.js";
 import { fromColumn, fromNullableColumn } from "../../provider/kit/text-column.js";
 import type {
-  CapabilityFilter,
   FetchOrchestrationOptions,
   KvEntry,
   LockedOrchestrationItem,
   OrchestrationItem,
-  SemVer,
   SemVerRange,
 } from "../../provider/provider.js";
 import type { KnownInstances } from "./known-instances.js";
 import { isSecretOf, newSecret, tokenOf } from "./lock-token.js";
 import { type Claimed, groupedBy, lookUntilSure, type Patience } from "./look.js";
 import type { Store } from "./store.js";
+import { versionColumns, versionsOf } from "./versions.js";
 import { timeIn } from "./work-rows.js";
 
 const OPERATION = "fetchOrchestrationItem";
@@ -52,8 +51,8 @@ export interface TurnPart {
   readonly n: number | null;
 }
 
-/** `item`: where it is known already, and need not be decoded. */
-type ClaimedMessage = Pick<TurnPart, "id" | "a"> & { readonly item?: OrchestratorItem };
+/** As it was read, or itself, where it is known already. */
+type ClaimedMessage = Pick<TurnPart, "id" | "a"> | { readonly item: OrchestratorItem };
 
 /** A claimed instance, as its parts come in. */
 export interface ClaimedTurn {
@@ -79,10 +78,6 @@ interface Wish {
   readonly isWarm: boolean;
 }
 
-const ALL_VERSIONS: SemVerRange = {
-  min: { major: 0, minor: 0, patch: 0 },
-  max: { major: Number.MAX_SAFE_INTEGER, minor: 0, patch: 0 },
-};
 const NO_VALUES: ReadonlyMap<string, KvEntry> = new Map();
 
 export class TurnFetch {
@@ -233,13 +228,17 @@ export class TurnFetch {
   #decodeMessages(rows: ClaimedTurn["messages"]): readonly OrchestratorItem[] {
     const effects = new Effects();
     const messages: OrchestratorItem[] = [];
-    for (const { id, a, item: known } of rows) {
+    for (const row of rows) {
+      if ("item" in row) {
+        messages.push(row.item);
+        continue;
+      }
       try {
-        const item = known ?? decodeWorkItem(a);
+        const item = decodeWorkItem(row.a);
         if (item.type === "ActivityExecute") throw new TypeError("ActivityExecute is no message to an orchestration");
         messages.push(item);
       } catch (error) {
-        effects.warnings.push(`Message row ${id} cannot be decoded and will be skipped: ${messageOf(error)}`); // F5
+        effects.warnings.push(`Message row ${row.id} cannot be decoded and will be skipped: ${messageOf(error)}`); // F5
       }
     }
     if (effects.warnings.length > 0) this.#store.announce(effects, "here");
@@ -266,15 +265,6 @@ function droppedMessages(instance: string, count: number): string {
 
 function wishOf({ lockTimeoutMs, capability, warm }: FetchOrchestrationOptions): Wish {
   return { lockTimeoutMs, range: versionsOf(capability), isWarm: warm !== undefined && warm.size > 0 };
-}
-
-/** Which versions a fetch can replay. */
-export function versionsOf(capability: CapabilityFilter | undefined): SemVerRange {
-  return capability?.supportedVersions[0] ?? ALL_VERSIONS;
-}
-
-export function versionColumns({ major, minor, patch }: SemVer): readonly number[] {
-  return [major, minor, patch];
 }
 
 function gather(parts: readonly TurnPart[], secrets: readonly string[]): Claim {

@@ -14,14 +14,15 @@
 //       to look for each that is known to be in line.
 
 import type { Reservation } from "../../provider/kit/work-signal.js";
-import type { FetchOrchestrationOptions, LockedOrchestrationItem } from "../../provider/provider.js";
+import type { FetchOrchestrationOptions, LockedOrchestrationItem, SemVerRange } from "../../provider/provider.js";
 import type { DeliveryPart, Target } from "./deliveries.js";
 import type { ForeseenTurn, ForeseenTurns } from "./foreseen-turns.js";
 import { newSecret } from "./lock-token.js";
 import type { QueueSignal } from "./queue-signal.js";
 import type { SqlValue } from "./session.js";
 import type { Store } from "./store.js";
-import { type ClaimedTurn, type TurnFetch, type TurnPart, versionColumns, versionsOf } from "./turn-fetch.js";
+import type { ClaimedTurn, TurnFetch, TurnPart } from "./turn-fetch.js";
+import { areSameVersions, versionColumns, versionsOf } from "./versions.js";
 import { timeIn } from "./work-rows.js";
 
 type Waiting = Reservation<LockedOrchestrationItem, FetchOrchestrationOptions>;
@@ -48,10 +49,25 @@ interface Takers {
   readonly areEnough: boolean;
 }
 
+/** Somebody has it already. H6 */
+export interface Foretold {
+  readonly target: Target;
+  readonly foreseen: ForeseenTurn;
+  /** What he replays. */
+  readonly versions: SemVerRange;
+}
+
+/** Who gets which of the targets. */
 export interface Offer {
+  readonly foretold: readonly Foretold[];
+  /** What is left to be sent when these have become steps. It must be settled or given back. */
+  without(steps: ReadonlySet<Target>): RestOffer;
+}
+
+export interface RestOffer {
   readonly targets: readonly WantedTarget[];
-  /** By which tokens instances were handed out already. H6 */
-  readonly foretold: readonly string[];
+  /** There is somebody to look for what is in line, or it is time to. */
+  readonly looks: boolean;
   /** The parameters from `p_reader` to `p_claims_until`. */
   readonly wanted: readonly SqlValue[];
   settle(parts: readonly DeliveryPart[]): void;
@@ -81,43 +97,73 @@ export class TurnHandOff {
 
   offer(targets: readonly Target[], now: number): Offer {
     const takers = this.#takers(targets, now);
-    const { ofTargets, spares, owed, areEnough } = takers;
+    const { ofTargets, spares, areEnough } = takers;
     const wants = [...ofTargets, ...spares].flatMap((taker) => taker?.want ?? []);
     const until = timeIn(now, wants[0]?.lockTimeoutMs ?? 0);
-    const { min, max } = versionsOf(wants[0]?.capability);
+    const versions = versionsOf(wants[0]?.capability);
     const wanted = targets.map((target, place) => {
       const taker = ofTargets[place];
       if (taker == null) return { target, wish: null };
       const secret = newSecret(this.#store.newId);
-      // A lock that is over at once would be none, and the messages that the turn has answered are not written.
+      // A lock that is over at once would be none.
       const foreseen = areEnough && until > now ? this.#foreseen.of(target, secret, taker.want) : null;
       return { target, wish: { secret, until, foreseen } };
     });
-    const foretold = wanted.flatMap(({ wish }, place) => {
+    const foretold = wanted.flatMap(({ target, wish }, place) => {
       if (wish?.foreseen == null) return [];
       ofTargets[place]?.give(wish.foreseen.locked);
-      return [wish.foreseen.locked.lockToken];
+      return [{ target, foreseen: wish.foreseen, versions }];
     });
+    const isWarm = wants.some(({ warm }) => warm !== undefined && warm.size > 0);
+    return { foretold, without: (steps) => this.#rest(wanted, takers, steps, { now, until, versions, isWarm }) };
+  }
+
+  #rest(
+    all: readonly WantedTarget[],
+    takers: Takers,
+    steps: ReadonlySet<Target>,
+    { now, until, versions, isWarm }: { now: number; until: number; versions: SemVerRange; isWarm: boolean },
+  ): RestOffer {
+    const { spares, owed } = takers;
+    const targets = steps.size === 0 ? all : all.filter(({ target }) => !steps.has(target));
+    const ofTargets =
+      steps.size === 0 ? takers.ofTargets : takers.ofTargets.filter((_, place) => !steps.has(all[place]!.target));
     const secrets = spares.map(() => newSecret(this.#store.newId));
+    const lapses = this.#store.looksBack("messages", now);
     return {
-      targets: wanted,
-      foretold,
+      targets,
+      looks: spares.length > 0 || lapses,
       wanted: [
-        wants.some(({ warm }) => warm !== undefined && warm.size > 0) ? this.#store.id : null,
-        versionColumns(min),
-        versionColumns(max),
-        this.#store.looksBack("messages", now),
+        isWarm ? this.#store.id : null,
+        versionColumns(versions.min),
+        versionColumns(versions.max),
+        lapses,
         secrets,
         until,
       ],
-      settle: (parts) => this.#settle(wanted, takers, secrets, parts, until),
+      settle: (parts) => this.#settle(targets, { ...takers, ofTargets }, secrets, parts, until),
       giveBack: () => {
-        if (foretold.length > 0) this.#foreseen.pause();
-        for (const [place, taker] of ofTargets.entries()) if (!isForetold(wanted[place])) taker?.giveBack();
+        if (targets.some(isForetold)) this.#foreseen.pause();
+        for (const [place, taker] of ofTargets.entries()) if (!isForetold(targets[place])) taker?.giveBack();
         for (const spare of spares) spare.giveBack();
         this.#signal.owe(owed); // H5
       },
     };
+  }
+
+  /** How many steps have found what they expected, and how many have not. */
+  learn(right: number, wrong: number): void {
+    this.#foreseen.learn(right, wrong);
+  }
+
+  /** Nobody knows what has become of steps: nothing is foreseen for a while. */
+  pause(): void {
+    this.#foreseen.pause();
+  }
+
+  /** Those who take steps give way to nobody: whether others are in line that somebody should look for. H6 */
+  sawLine(isAnybodyInLine: boolean): void {
+    this.#expected = isAnybodyInLine ? Math.max(this.#expected, 1) : this.#expected >> 1;
   }
 
   /** Resolves when everybody has what was given to it. */
@@ -245,11 +291,9 @@ function isForetold(target: WantedTarget | undefined): boolean {
   return target?.wish?.foreseen != null;
 }
 
-/** Those of one runtime are the same object. */
 function wantsSame(one: FetchOrchestrationOptions, other: FetchOrchestrationOptions): boolean {
   if (one.lockTimeoutMs !== other.lockTimeoutMs) return false;
-  if (one.capability === other.capability) return true;
-  return JSON.stringify(versionsOf(one.capability)) === JSON.stringify(versionsOf(other.capability));
+  return areSameVersions(versionsOf(one.capability), versionsOf(other.capability));
 }
 
 /** Those whose messages can all be fetched now. */
@@ -262,8 +306,9 @@ function turnsOf(targets: readonly WantedTarget[], parts: readonly TurnPart[]): 
   for (const part of parts) {
     if (part.part === "cold" || part.part === "warm") {
       const { target, wish } = targets[part.turn - 1]!;
-      const rows = target.messages.map(({ row, item }) => ({ id: 0, a: row.item, item, due: row.due }));
-      const messages = rows.sort((one, other) => one.due - other.due);
+      const messages = [...target.messages]
+        .sort((one, other) => one.row.due - other.row.due)
+        .map(({ item }) => ({ item }));
       turns.set(part.turn, { head: part, secret: wish!.secret, messages, events: [], values: [] });
     } else if (part.part === "event") {
       turns.get(part.turn)?.events.push(part);

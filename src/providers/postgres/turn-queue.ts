@@ -4,8 +4,10 @@
 //       are then run one by one, and only that one fails.
 //   T2. Fetches that wait for activities get those that the turns schedule, in the statement that commits them: one write
 //       instead of two, and no look. Where something older is ready for them, they get that.
-//   T3. The ack of a predicted turn goes with what it answers (`predicted-turns.ts`). Whatever else is about its lock waits until
+//   T3. The ack of a predicted turn is a part of its step (`predicted-turns.ts`). Whatever else is about its lock waits until
 //       the store has said whether there is one.
+//   T4. Steps share a statement with turns of locked instances. One that does not find what it expects takes the others back; they
+//       are sent again without it.
 
 import { ProviderError } from "../../errors.js";
 import { encodeEvent } from "../../history/codec.js";
@@ -25,20 +27,20 @@ import { fetchesToWake } from "../../provider/kit/worker-wake.js";
 import type { AbandonOptions, InstanceChange, TurnCommit } from "../../provider/provider.js";
 import type { ActivityHandOff, Offer } from "./activity-hand-off.js";
 import type { ActivityPart } from "./activity-queue.js";
-import { isAnswered } from "./driver-errors.js";
+import { isAnswered, sqlStateOf } from "./driver-errors.js";
 import type { KnownInstances } from "./known-instances.js";
 import { type Abandoning, abandonRows, outcomes, type Renewing, renewRows, rowOf } from "./lock-calls.js";
 import { turnLock } from "./lock-token.js";
 import type { PredictedTurns } from "./predicted-turns.js";
-import type { SqlValue } from "./session.js";
 import type { Store } from "./store.js";
 import { activitiesOf, activityColumns, otherRows, type TurnCall, turnColumns } from "./turn-rows.js";
+import { areSameVersions } from "./versions.js";
 import { noteMessage, noteReady } from "./work-rows.js";
 
 const commitTurns = `
   SELECT * FROM {schema}.commit_turns(
     $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26,
-    $27, $28, $29, $30, $31, $32, $33, $34, $35, $36
+    $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41, $42, $43
   )
 `;
 const abandonTurns = `SELECT * FROM {schema}.abandon_turns($1)`;
@@ -48,43 +50,56 @@ const appendEvents = `SELECT * FROM {schema}.append_events($1, $2, $3, $4)`;
 /** A row of the answer: of what was claimed, or of what became of the rest. */
 export type CommitPart =
   | ActivityPart
-  | (Omit<ActivityPart, "part"> & { readonly part: "lost" | "left" | "over" | "given" | "older" });
+  | (Omit<ActivityPart, "part"> & { readonly part: "beside" | "lost" | "left" | "over" | "given" | "older" });
 
-/** Turns that a statement is to commit. */
-export interface PreparedCommit {
-  /** The parameters from `p_committer` on. */
-  readonly values: readonly SqlValue[];
-  /** Tells everybody what the answer means. */
-  settle(parts: readonly CommitPart[]): readonly Outcome<void>[];
-  /** Nothing came of it. */
-  giveBack(): void;
+/** A step has not found what it expects: nothing of it is written. */
+class StepRefused extends Error {
+  override readonly name = "StepRefused";
 }
+
+/** How `commit_turns` says so. */
+const STEPS_REFUSED = "DX001";
 
 /** One batch is one statement, however large; more than this is no faster. */
 const MOST_BYTES = 4_000_000;
 /** While the disk syncs one batch, the next can be executed. */
 const IN_FLIGHT = 2;
+/**
+ * Chains that move in step would wait for the server all at once, and the server for all of them. In two halves, the one
+ * is executed while the other is computed.
+ */
+const MOST_CALLS = 50;
 
 export class TurnQueue {
   readonly #store: Store;
   readonly #handOff: ActivityHandOff;
   readonly #known: KnownInstances;
   readonly #predicted: PredictedTurns;
+  readonly #onSteps: (isAnybodyInLine: boolean) => void;
   readonly #committing: Batcher<TurnCall, void>;
   readonly #abandoning: Batcher<Abandoning<string>, void>;
   readonly #renewing: Batcher<Renewing<string>, void>;
   /** Calls that wait until the store has said whether there is their lock. T3 */
   readonly #waiting = new Set<Promise<void>>();
 
-  constructor(store: Store, handOff: ActivityHandOff, known: KnownInstances, predicted: PredictedTurns) {
+  /** `onSteps`: steps are committed, to whom nobody in line gives way. */
+  constructor(
+    store: Store,
+    handOff: ActivityHandOff,
+    known: KnownInstances,
+    predicted: PredictedTurns,
+    onSteps: (isAnybodyInLine: boolean) => void,
+  ) {
     this.#store = store;
     this.#handOff = handOff;
     this.#known = known;
     this.#predicted = predicted;
+    this.#onSteps = onSteps;
     const byRow = { runsSingly: isAnswered, maxInFlight: IN_FLIGHT, keyOf: rowOf };
     this.#committing = new Batcher<TurnCall, void>({
       ...byRow,
       run: (calls) => this.#commit(calls),
+      maxCalls: MOST_CALLS,
       maxBytes: MOST_BYTES,
       sizeOf: ({ bytes }) => bytes,
     });
@@ -103,9 +118,20 @@ export class TurnQueue {
     for (const item of turn.orchestratorItems) checkOrchestratorItem("ackOrchestrationItem", item);
     const eventData = turn.events.map(encodeEvent);
     const bytes = eventData.reduce((sum, data) => sum + data.length, 0);
-    const call = { lockToken, lock: turnLock(lockToken), turn, eventData, bytes };
+    const call = { lockToken, lock: turnLock(lockToken), turn, eventData, bytes, step: null };
     const joined = this.#predicted.join(call); // T3
     return joined ?? this.#whenSettled(lockToken, () => this.#committing.submit(call));
+  }
+
+  /** Commits a step, or answers that nothing of it is written. Rejects where nobody knows. */
+  async commitStep(call: TurnCall): Promise<"committed" | "refused"> {
+    try {
+      await this.#committing.submit(call);
+      return "committed";
+    } catch (error) {
+      if (isAnswered(error)) return "refused";
+      throw error;
+    }
   }
 
   abandon(lockToken: string, options: AbandonOptions): Promise<void> {
@@ -151,38 +177,37 @@ export class TurnQueue {
   }
 
   async #commit(calls: readonly TurnCall[]): Promise<readonly Outcome<void>[]> {
-    const operation = "ackOrchestrationItem";
-    const now = this.#store.clock.now();
-    const prepared = this.prepare(calls, now);
-    let parts: readonly CommitPart[];
-    try {
-      parts = await this.#store.write<CommitPart>(operation, commitTurns, [now, ...prepared.values]);
-    } catch (error) {
-      prepared.giveBack();
-      if (calls.length > 1) throw error; // T1
-      throw duplicateIn(operation, calls[0]?.turn.events ?? [], error);
+    const outcomes = new Map<TurnCall, Outcome<void>>();
+    for (let left = inOrder(calls); left.length > 0; left = left.filter((call) => !outcomes.has(call))) {
+      for (const [call, outcome] of await this.#commitOnce(left)) outcomes.set(call, outcome);
     }
-    return prepared.settle(parts);
+    return calls.map((call) => outcomes.get(call) ?? { error: new StepRefused() });
   }
 
-  /**
-   * For a statement that commits these turns. It must be settled, or given back. `locksFrom`: when it is sent, where the turns
-   * have taken time.
-   */
-  prepare(calls: readonly TurnCall[], now: number, locksFrom = now): PreparedCommit {
-    const offer = this.#handOff.offer(activitiesOf(calls), locksFrom); // T2
+  /** Answers how all of them ended, or which have to be left out. T4 */
+  async #commitOnce(calls: readonly TurnCall[]): Promise<readonly (readonly [TurnCall, Outcome<void>])[]> {
+    const operation = "ackOrchestrationItem";
+    const now = this.#store.clock.now();
+    const offer = this.#handOff.offer(activitiesOf(calls), now); // T2
     const watchedAsOf = this.#store.lastWatcher();
-    return {
-      values: [
-        this.#store.id,
-        ...turnColumns(calls),
-        ...activityColumns(offer.activities),
-        ...offer.wanted,
-        ...otherRows(calls, now),
-      ],
-      settle: (parts) => this.#settle(calls, offer, parts, { now, watchedAsOf }),
-      giveBack: () => offer.giveBack(),
-    };
+    const values = [
+      now,
+      this.#store.id,
+      ...turnColumns(calls),
+      ...activityColumns(offer.activities),
+      ...offer.wanted,
+      ...otherRows(calls, now),
+    ];
+    try {
+      const parts = await this.#store.write<CommitPart>(operation, commitTurns, values);
+      return this.#settle(calls, offer, parts, { now, watchedAsOf });
+    } catch (error) {
+      offer.giveBack();
+      const refused = stepsRefused(calls, error);
+      if (refused.length > 0) return refused.map((call) => [call, { error: new StepRefused() }] as const);
+      if (calls.length > 1 || calls[0]?.step !== null) throw error; // T1
+      throw duplicateIn(operation, calls[0]?.turn.events ?? [], error);
+    }
   }
 
   #settle(
@@ -190,7 +215,7 @@ export class TurnQueue {
     offer: Offer,
     parts: readonly CommitPart[],
     { now, watchedAsOf }: { readonly now: number; readonly watchedAsOf: number },
-  ): readonly Outcome<void>[] {
+  ): readonly (readonly [TurnCall, Outcome<void>])[] {
     const lost = new Set(turnsOf(parts, "lost"));
     const left = new Set(turnsOf(parts, "left"));
     const served = offer.settle(parts);
@@ -208,10 +233,12 @@ export class TurnQueue {
       else if (part === "older") effects.readyActivities += n ?? 0;
     }
     effects.readyActivities = Math.max(effects.readyActivities - served, 0);
+    if (calls.at(-1)?.step != null) this.#onSteps(parts.some(({ part }) => part === "beside"));
     this.#store.announce(effects, "everywhere");
-    return calls.map(({ lockToken }, index) =>
-      lost.has(index + 1) ? { error: lockLost("ackOrchestrationItem", lockToken) } : { value: undefined },
-    );
+    return calls.map((call, index) => {
+      const isLost = lost.has(index + 1);
+      return [call, isLost ? { error: lockLost("ackOrchestrationItem", call.lockToken) } : { value: undefined }];
+    });
   }
 
   async #abandon(calls: readonly Abandoning<string>[]): Promise<readonly Outcome<void>[]> {
@@ -237,6 +264,24 @@ export class TurnQueue {
     ]);
     return outcomes(operation, calls, new Map(renewed.map(({ call }) => [call, undefined])));
   }
+}
+
+/** Steps last; and only those of runtimes that replay the same versions, since one statement compares with one range. T4 */
+function inOrder(calls: readonly TurnCall[]): readonly TurnCall[] {
+  const steps = calls.filter(({ step }) => step !== null);
+  if (steps.length === 0) return calls;
+  const versions = steps[0]!.step!.versions;
+  const alike = steps.filter(({ step }) => areSameVersions(step!.versions, versions));
+  return [...calls.filter(({ step }) => step === null), ...alike];
+}
+
+/** The steps that have not found what they expect. */
+function stepsRefused(calls: readonly TurnCall[], error: unknown): readonly TurnCall[] {
+  if (!(error instanceof ProviderError) || sqlStateOf(error) !== STEPS_REFUSED) return [];
+  const { detail } = (error.cause ?? {}) as Readonly<Record<string, unknown>>;
+  const ordinals = new Set(String(detail).split(",").map(Number));
+  const refused = calls.filter(({ step }, index) => step !== null && ordinals.has(index + 1));
+  return refused.length > 0 ? refused : calls.filter(({ step }) => step !== null); // Without a detail: all, for certain.
 }
 
 function turnsOf(parts: readonly CommitPart[], kind: CommitPart["part"]): readonly number[] {

@@ -4,10 +4,11 @@ import { encodeWorkItem } from "../../history/codec.js";
 import type { Event } from "../../history/event.js";
 import type { ActivityExecute } from "../../history/work-item.js";
 import { toColumn, toNullableColumn } from "../../provider/kit/text-column.js";
-import type { ExecutionMetadata, TurnCommit } from "../../provider/provider.js";
+import type { ExecutionMetadata, SemVerRange, TurnCommit } from "../../provider/provider.js";
 import { bigintArray, integerArray, textArray } from "./array-parameter.js";
 import type { Lock } from "./lock-calls.js";
 import type { SqlValue } from "./session.js";
+import { ALL_VERSIONS, versionColumns } from "./versions.js";
 import { messageRow, scheduledRow, tagColumn } from "./work-rows.js";
 
 /** A turn that is to be committed. */
@@ -18,6 +19,18 @@ export interface TurnCall {
   /** Its events, encoded. */
   readonly eventData: readonly string[];
   readonly bytes: number;
+  /** Null: its instance is locked. */
+  readonly step: Step | null;
+}
+
+/** What a turn needs to be a step (S9 of `0001-tables.ts`). */
+export interface Step {
+  /** The secret of the last commit. */
+  readonly expected: string;
+  /** The activities whose outcomes it answers. */
+  readonly done: readonly Lock<number>[];
+  /** What whoever has computed it replays. */
+  readonly versions: SemVerRange;
 }
 
 /** An activity that a turn schedules. */
@@ -54,7 +67,7 @@ export function activitiesOf(calls: readonly TurnCall[]): readonly ScheduledActi
   });
 }
 
-/** The parameters of `commit_turns` from `p_ids` to `p_event_data`. */
+/** The parameters of `commit_turns` from `p_ids` to `p_event_data`. Steps come last. */
 export function turnColumns(calls: readonly TurnCall[]): readonly SqlValue[] {
   const heads = calls.map(({ turn }) => turn.metadata).filter(saysSomething);
   let head = 0;
@@ -66,6 +79,7 @@ export function turnColumns(calls: readonly TurnCall[]): readonly SqlValue[] {
     textArray(calls.map(({ lock }) => lock.secret)),
     bigintArray(calls.map(({ turn }) => turn.executionId)),
     integerArray(ordinals),
+    ...stepColumns(calls),
     textArray(heads.map(({ orchestrationName }) => toNullableColumn(orchestrationName))),
     textArray(heads.map(({ orchestrationVersion }) => toNullableColumn(orchestrationVersion))),
     textArray(heads.map(({ parentInstanceId }) => toNullableColumn(parentInstanceId))),
@@ -78,6 +92,32 @@ export function turnColumns(calls: readonly TurnCall[]): readonly SqlValue[] {
     bigintArray(events.map(({ eventId }) => eventId)),
     textArray(events.map(({ type }) => type)),
     textArray(calls.flatMap(({ eventData }) => eventData)),
+  ];
+}
+
+/** From `p_locked` to `p_max`. */
+function stepColumns(calls: readonly TurnCall[]): readonly SqlValue[] {
+  const expected: string[] = [];
+  const done: Lock<number>[] = [];
+  const of: number[] = [];
+  let versions = ALL_VERSIONS;
+  for (const [index, { step }] of calls.entries()) {
+    if (step === null) continue;
+    expected.push(step.expected);
+    versions = step.versions;
+    for (const lock of step.done) {
+      done.push(lock);
+      of.push(index + 1);
+    }
+  }
+  return [
+    calls.length - expected.length,
+    textArray(expected),
+    bigintArray(done.map(({ id }) => id)),
+    textArray(done.map(({ secret }) => secret)),
+    integerArray(of),
+    versionColumns(versions.min),
+    versionColumns(versions.max),
   ];
 }
 

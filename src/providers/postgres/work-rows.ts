@@ -7,7 +7,8 @@ import type { Effects } from "../../provider/kit/effects.js";
 import { toColumn, toNullableColumn } from "../../provider/kit/text-column.js";
 import type { ScheduledId, TagFilter } from "../../provider/provider.js";
 
-export interface MessageRow {
+/** A message but for its text, which not everybody needs. */
+export interface MessageFacts {
   readonly instance: string;
   readonly due: number;
   readonly visible: number;
@@ -15,6 +16,9 @@ export interface MessageRow {
   readonly parent: string | null;
   readonly timer_execution: number | null;
   readonly timer: number | null;
+}
+
+export interface MessageRow extends MessageFacts {
   readonly item: string;
 }
 
@@ -32,7 +36,11 @@ export function timeIn(now: number, delayMs: number): number {
   return Math.min(now + Math.ceil(delayMs), Number.MAX_SAFE_INTEGER);
 }
 
-export function messageRow(item: OrchestratorItem, now: number, delayMs = 0): MessageRow {
+export function messageRow(item: OrchestratorItem, now: number): MessageRow {
+  return { ...messageFacts(item, now), item: encodeWorkItem(item) };
+}
+
+export function messageFacts(item: OrchestratorItem, now: number, delayMs = 0): MessageFacts {
   const due = item.type === "TimerFired" ? item.fireAtMs : now;
   const isTimer = item.type === "TimerFired";
   return {
@@ -43,11 +51,10 @@ export function messageRow(item: OrchestratorItem, now: number, delayMs = 0): Me
     parent: toNullableColumn(isStartLike(item) ? item.parentInstance : null),
     timer_execution: isTimer ? item.executionId : null,
     timer: isTimer ? item.id : null,
-    item: encodeWorkItem(item),
   };
 }
 
-function kindOf(item: OrchestratorItem): MessageRow["kind"] {
+function kindOf(item: OrchestratorItem): MessageFacts["kind"] {
   if (isStartLike(item)) return "start";
   if (item.type === "QueueMessage") return "queue";
   return item.type === "TimerFired" ? "timer" : "other";

@@ -22,6 +22,13 @@
 //   S8. A commit locks the row of its instance by removing it, and makes it anew where messages are left: one look for the row
 //       instead of three. Until it has committed, whoever wants the row waits for it as for any other lock; afterwards there is
 //       either none, or another one, and the holder of the old lock has lost it.
+//   S9. A step is the outcomes of activities and the turn that answers them, committed together: of an instance that has no row
+//       here, by the process that made its last commit. It makes none, either, and locks the row of the instance instead, by
+//       changing it, if the last commit is the one that is expected; then it looks whether there is a row here, and if so, does
+//       nothing at all. Whoever hands an instance out locks that row as well, after its own here, and reads what it hands out
+//       in later statements. So one of the two sees the other: either the step is in what is handed out, or the step finds the row.
+//       Whoever only sends may do so beside a step: his message comes after it. Rows of instances are locked after those of the
+//       schedule, in the order of their ids, and before activities; by who deletes, too.
 //
 // States of a row, and the ways out of each:
 //

@@ -48,6 +48,16 @@ LANGUAGE sql VOLATILE AS $$
   )
 $$;
 
+-- S9: whoever has locked the rows of these in the schedule, and is about to hand them out, waits for steps that others have begun. What
+-- they have done, later statements see; and nobody begins one before the caller has committed.
+CREATE FUNCTION {schema}.lock_instances(p_ids text[]) RETURNS void
+LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET jit = off
+SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  PERFORM 1 FROM {schema}.instances AS i WHERE i.instance_id = ANY (p_ids) ORDER BY i.instance_id FOR SHARE;
+END
+$$;
+
 -- Takes the locks off these rows, which the caller has locked: each is ready when its oldest message is visible. Those
 -- without messages go. After an ack, what is left was never handed out: its attempts begin anew.
 CREATE FUNCTION {schema}.release_schedule(p_ids text[], p_is_acked boolean) RETURNS void
@@ -122,8 +132,6 @@ $$;
 --     p_absent              a start that is sent only if the instance has not begun. Two starts of one instance are never in
 --                           one call
 --   p_foreseen              the ordinals of targets that somebody has already
---     p_answered            of those, the ones whose turns are committed next, in the same transaction, if they are as expected. Then
---                           their messages are not written: nobody could ever see them
 --   p_spares                the locks of others, who want to claim what is in line, as fetch_turns does, after all is sent
 --   p_claims_until          until when whoever claims has his lock
 -- An instance is given to who wants it where its row is made here (S7), if he can replay it: versions from p_min to p_max. Where
@@ -147,7 +155,7 @@ CREATE FUNCTION {schema}.deliver(
   p_until bigint[], p_expected text[],
   p_of integer[], p_senders integer[], p_due bigint[], p_visible bigint[], p_kinds text[], p_parents text[],
   p_timer_executions bigint[], p_timers bigint[], p_items text[], p_absent boolean[],
-  p_foreseen integer[], p_answered integer[]
+  p_foreseen integer[]
 ) RETURNS TABLE (part text, turn integer, id bigint, a text, b text, c text, d text, e text, n bigint)
 LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan SET search_path = pg_catalog, pg_temp AS $$
@@ -183,8 +191,6 @@ DECLARE
   -- Of those that somebody has already, the ones that are as he expects, and the others.
   v_alike integer[];
   v_unlike integer[] := '{}';
-  -- Those whose messages nobody will ever look for.
-  v_answered integer[] := '{}';
   v_warm integer;
   v_cold integer[];
 BEGIN
@@ -192,8 +198,8 @@ BEGIN
   IF p_spares <> '{}' THEN
     v_looks := EXISTS (SELECT 1 FROM {schema}.schedule AS s WHERE s.locked_until IS NULL AND s.ready_at IS NOT NULL);
   END IF;
-  IF v_gives AND NOT v_looks THEN
-    v_counts := p_lapses OR EXISTS (
+  IF NOT v_looks AND (v_gives OR p_targets = '{}') THEN
+    v_counts := p_lapses OR v_gives AND EXISTS (
       SELECT 1 FROM {schema}.schedule AS s WHERE s.locked_until IS NULL AND s.place <= p_now AND s.ready_at <= p_now
     );
   END IF;
@@ -335,7 +341,8 @@ BEGIN
   END IF;
 
   IF p_foreseen <> '{}' THEN
-    -- Nobody can commit a turn of what is given (S1), and its row was made here: there is no message but those of this call.
+    -- Nobody can commit a turn of what is given (S1, S9), and its row was made here: there is no message but those of this call.
+    PERFORM {schema}.lock_instances(ARRAY (SELECT p_targets[f.n] FROM unnest(p_foreseen) AS f (n)));
     v_alike := ARRAY (
       SELECT array_position(p_targets, i.instance_id) FROM {schema}.instances AS i
       WHERE i.instance_id = ANY (ARRAY (SELECT p_targets[f.n] FROM unnest(p_foreseen) AS f (n))) -- T7
@@ -357,25 +364,20 @@ BEGIN
         )
       );
     END IF;
-    IF cardinality(v_alike) = cardinality(p_foreseen) THEN
-      v_answered := p_answered;
-    ELSE
+    IF cardinality(v_alike) < cardinality(p_foreseen) THEN
       v_unlike := ARRAY (SELECT f.n FROM unnest(p_foreseen) AS f (n) WHERE f.n <> ALL (v_alike));
-      v_answered := ARRAY (SELECT a.n FROM unnest(p_answered) AS a (n) WHERE a.n = ANY (v_alike));
     END IF;
   END IF;
-  IF cardinality(v_answered) < cardinality(p_targets) THEN
-    INSERT INTO {schema}.messages
-      (id, instance_id, due_at, visible_at, kind, parent_instance_id, timer_execution_id, timer_id, work_item)
-    SELECT m.id, p_targets[m.target], m.due, m.visible, m.kind, m.parent, m.timer_execution, m.timer, m.item
-    FROM ( -- T6
-      SELECT unnest(v_ids) AS id, unnest(p_of) AS target, unnest(p_senders) AS sender, unnest(p_due) AS due,
-             unnest(p_visible) AS visible, unnest(p_kinds) AS kind, unnest(p_parents) AS parent,
-             unnest(p_timer_executions) AS timer_execution, unnest(p_timers) AS timer, unnest(p_items) AS item,
-             generate_subscripts(v_ids, 1) AS n
-    ) AS m
-    WHERE m.sender <> ALL (v_lost) AND m.n <> ALL (v_begun) AND m.target <> ALL (v_answered);
-  END IF;
+  INSERT INTO {schema}.messages
+    (id, instance_id, due_at, visible_at, kind, parent_instance_id, timer_execution_id, timer_id, work_item)
+  SELECT m.id, p_targets[m.target], m.due, m.visible, m.kind, m.parent, m.timer_execution, m.timer, m.item
+  FROM ( -- T6
+    SELECT unnest(v_ids) AS id, unnest(p_of) AS target, unnest(p_senders) AS sender, unnest(p_due) AS due,
+           unnest(p_visible) AS visible, unnest(p_kinds) AS kind, unnest(p_parents) AS parent,
+           unnest(p_timer_executions) AS timer_execution, unnest(p_timers) AS timer, unnest(p_items) AS item,
+           generate_subscripts(v_ids, 1) AS n
+  ) AS m
+  WHERE m.sender <> ALL (v_lost) AND m.n <> ALL (v_begun);
 
   IF v_lost <> '{}' OR v_begun <> '{}' THEN
     -- Their rows were locked, or made, for nothing.
@@ -427,7 +429,8 @@ BEGIN
     v_given := ARRAY (SELECT g.n FROM unnest(v_given) AS g (n) WHERE g.n <> ALL (v_fresh));
   END IF;
   IF v_given <> '{}' THEN
-    -- S1: nobody can commit a turn of these any more. Most of them p_reader knows, and their new owner can replay.
+    -- S1, S9: nobody can commit a turn of these any more. Most of them p_reader knows, and their new owner can replay.
+    PERFORM {schema}.lock_instances(ARRAY (SELECT p_targets[g.n] FROM unnest(v_given) AS g (n)));
     RETURN QUERY
       SELECT 'warm', array_position(p_targets, i.instance_id), i.current_execution_id, i.instance_id, i.orchestration_name,
              i.orchestration_version, i.last_commit, NULL::text, 1::bigint
@@ -778,6 +781,7 @@ BEGIN
   END IF;
   IF v_taken = '{}' THEN RETURN; END IF;
 
+  PERFORM {schema}.lock_instances(v_taken); -- S9
   RETURN QUERY
     SELECT * FROM {schema}.describe_turns(
       v_taken, ARRAY (SELECT generate_series(1, cardinality(v_taken))), p_reader
@@ -807,10 +811,16 @@ LANGUAGE sql STABLE AS $$
   ORDER BY parts.part, parts.id
 $$;
 
--- Commits turns.
+-- Commits turns: those whose instances are locked, and then steps (S9).
 --   p_ids, p_tokens         whose they are, and by which locks; no instance twice
 --     p_executions          of which executions
 --     p_heads               the ordinal of what is said of the execution, or null
+--   p_locked                so many of them are of locked instances. The others are steps: they say nothing new of their instance,
+--                           send nothing and cancel nothing
+--   p_expected              the last commit that each step expects; nobody has it locked, and its token is new
+--   p_done, p_done_tokens   the activities whose outcomes the steps answer, by id, and their locks; none twice
+--     p_done_of             for each the ordinal of its turn
+--   p_min, p_max            the versions that whoever has computed the steps replays
 --   p_names                 what is said of executions; null: nothing new
 --     p_versions, p_parents, p_statuses, p_outputs, p_majors, p_minors, p_patches
 --   p_event_turns           the events: for each the ordinal of its turn
@@ -828,9 +838,11 @@ $$;
 --   p_messages    [{ n, turn, instance, due, visible, kind, parent, timer_execution, timer, item }]   in the order of n
 --   p_cancelled   [{ turn, instance, execution, id }]      activities; null: none
 --   p_cancelled_timers   the same of timers
--- An event that is there already raises unique_violation, and nothing of anybody is written.
+-- An event that is there already raises unique_violation, and nothing of anybody is written. Where a step does not find what it
+-- expects, that is raised (DX001), with the ordinals of all that do not as its detail, and nothing is written either.
 --
 -- Answers in parts, of which "turn" says an ordinal:
+--   beside others are in line, and nobody of those who take steps gives way to them
 --   lost   of a turn whose lock was not live
 --   left   of a turn whose instance has messages left. n: when it can be claimed; null: when somebody sends to it
 --   over   of a turn after which its execution does not run
@@ -839,6 +851,7 @@ $$;
 --          fetch_activities does, after all is committed: what it answers follows, and "turn" is the ordinal among them
 CREATE FUNCTION {schema}.commit_turns(
   p_now bigint, p_committer text, p_ids text[], p_tokens text[], p_executions bigint[], p_heads integer[],
+  p_locked integer, p_expected text[], p_done bigint[], p_done_tokens text[], p_done_of integer[], p_min bigint[], p_max bigint[],
   p_names text[], p_versions text[], p_parents text[], p_statuses text[], p_outputs text[], p_majors bigint[],
   p_minors bigint[], p_patches bigint[],
   p_event_turns integer[], p_event_ids bigint[], p_event_types text[], p_event_data text[],
@@ -857,15 +870,22 @@ DECLARE
   v_others text[];
   v_visible bigint[];
   v_due bigint[];
+  v_locked text[] := p_ids[:p_locked];
+  v_steps text[] := p_ids[p_locked + 1:];
+  v_acked bigint[];
+  v_sessions text[];
+  v_is_met boolean;
+  v_is_beside boolean;
   -- Those whose lock is live, and their places among those of the same millisecond.
-  v_ids text[];
+  v_ids text[] := '{}';
   v_orders bigint[];
   -- By turn: whose it is. Null: the lock is not live.
   v_live text[] := p_ids;
-  -- Turns that say who the instance is; instances of the others, and how many of them are current.
+  -- Turns that say who the instance is; instances of the others, how many of them are current, and how many are of steps.
   v_named integer[] := '{}';
   v_rest text[];
   v_current bigint;
+  v_stepped bigint := 0;
   v_is_usual boolean := true;
   -- The execution of all turns, if it is the same.
   v_execution bigint := CASE WHEN p_executions[1] = ALL (p_executions) THEN p_executions[1] END;
@@ -905,29 +925,32 @@ BEGIN
     -- the same (S3).
     PERFORM {schema}.lock_schedule(v_others || v_seen, v_visible, v_due);
   END IF;
-  -- S8: the row goes, whoever sends to it waits for us, and later statements see all that was sent before (S1). In the order of
-  -- their ids, by index (S2). What was handed out goes with it.
-  WITH gone AS (
-    DELETE FROM {schema}.schedule AS s
-    WHERE s.instance_id = ANY (p_ids) AND COALESCE(s.locked_until, 0) > p_now
-      AND s.lock_token = p_tokens[array_position(p_ids, s.instance_id)]
-    RETURNING s.instance_id, s.place_order, s.batch
-  ), taken AS (
-    DELETE FROM {schema}.messages AS m WHERE m.id = ANY (ARRAY (SELECT unnest(gone.batch) FROM gone))
-  )
-  SELECT COALESCE(array_agg(gone.instance_id), '{}'), array_agg(gone.place_order) INTO v_ids, v_orders FROM gone;
-  IF cardinality(v_ids) < cardinality(p_ids) THEN
-    v_live := ARRAY (
-      SELECT CASE WHEN t.id = ANY (v_ids) THEN t.id END FROM unnest(p_ids) WITH ORDINALITY AS t (id, n) ORDER BY t.n
-    );
-    RETURN QUERY
-      SELECT 'lost', t.n::integer, 0::bigint, NULL::text, NULL::bigint, false
-      FROM unnest(v_live) WITH ORDINALITY AS t (id, n) WHERE t.id IS NULL;
-    -- Somebody was deleted or taken over in between; its row may be one that the lock has made.
-    DELETE FROM {schema}.schedule AS s
-    WHERE s.instance_id = ANY (v_seen) AND s.locked_until IS NULL AND s.ready_at IS NULL
-      AND NOT EXISTS (SELECT 1 FROM {schema}.messages AS m WHERE m.instance_id = s.instance_id OFFSET 0);
-    IF v_ids = '{}' THEN RETURN; END IF; -- Those who want something look for themselves.
+  IF p_locked > 0 THEN
+    -- S8: the row goes, whoever sends to it waits for us, and later statements see all that was sent before (S1). In the order of
+    -- their ids, by index (S2). What was handed out goes with it.
+    WITH gone AS (
+      DELETE FROM {schema}.schedule AS s
+      WHERE s.instance_id = ANY (v_locked) AND COALESCE(s.locked_until, 0) > p_now
+        AND s.lock_token = p_tokens[array_position(p_ids, s.instance_id)]
+      RETURNING s.instance_id, s.place_order, s.batch
+    ), taken AS (
+      DELETE FROM {schema}.messages AS m WHERE m.id = ANY (ARRAY (SELECT unnest(gone.batch) FROM gone))
+    )
+    SELECT COALESCE(array_agg(gone.instance_id), '{}'), array_agg(gone.place_order) INTO v_ids, v_orders FROM gone;
+    IF cardinality(v_ids) < p_locked THEN
+      v_live := ARRAY (
+        SELECT CASE WHEN t.n > p_locked OR t.id = ANY (v_ids) THEN t.id END
+        FROM unnest(p_ids) WITH ORDINALITY AS t (id, n) ORDER BY t.n
+      );
+      RETURN QUERY
+        SELECT 'lost', t.n::integer, 0::bigint, NULL::text, NULL::bigint, false
+        FROM unnest(v_live) WITH ORDINALITY AS t (id, n) WHERE t.id IS NULL;
+      -- Somebody was deleted or taken over in between; its row may be one that the lock has made.
+      DELETE FROM {schema}.schedule AS s
+      WHERE s.instance_id = ANY (v_seen) AND s.locked_until IS NULL AND s.ready_at IS NULL
+        AND NOT EXISTS (SELECT 1 FROM {schema}.messages AS m WHERE m.instance_id = s.instance_id OFFSET 0);
+      IF v_ids = '{}' AND v_steps = '{}' THEN RETURN; END IF; -- Those who want something look for themselves.
+    END IF;
   END IF;
 
   v_rest := v_ids;
@@ -952,11 +975,12 @@ BEGIN
       last_committer = excluded.last_committer,
       updated_at = excluded.updated_at;
     v_rest := ARRAY (
-      SELECT t.id FROM unnest(v_live) WITH ORDINALITY AS t (id, n) WHERE t.id IS NOT NULL AND t.n <> ALL (v_named)
+      SELECT t.id FROM unnest(v_live[:p_locked]) WITH ORDINALITY AS t (id, n) WHERE t.id IS NOT NULL AND t.n <> ALL (v_named)
     );
   END IF;
   IF v_rest <> '{}' THEN
-    -- One walk along each index (T7). Mostly all of them are known, current, and run.
+    -- One walk along each index (T7). Mostly all of them are known, current, and run. Steps are in the same walk: rows of instances
+    -- are locked in the order of their ids, too (S9).
     WITH changed AS (
       UPDATE {schema}.instances AS i SET
         current_execution_id = GREATEST(
@@ -965,14 +989,70 @@ BEGIN
         last_commit = p_tokens[array_position(p_ids, i.instance_id)],
         last_committer = p_committer,
         updated_at = p_now
-      WHERE i.instance_id = ANY (v_rest)
-      RETURNING i.current_execution_id
+      WHERE i.instance_id = ANY (v_rest || v_steps) AND (
+        array_position(p_ids, i.instance_id) <= p_locked
+        OR i.last_commit = p_expected[array_position(p_ids, i.instance_id) - p_locked] AND EXISTS (
+          SELECT 1 FROM {schema}.executions AS x
+          WHERE x.instance_id = i.instance_id AND x.execution_id = i.current_execution_id AND x.status = 'Running'
+            AND (x.pinned_major IS NULL OR (x.pinned_major, x.pinned_minor, x.pinned_patch)
+              BETWEEN (p_min[1], p_min[2], p_min[3]) AND (p_max[1], p_max[2], p_max[3]))
+          OFFSET 0
+        )
+      )
+      RETURNING i.current_execution_id, i.instance_id
     )
-    SELECT count(*) FILTER (WHERE changed.current_execution_id = v_execution) INTO v_current FROM changed;
+    SELECT count(*) FILTER (WHERE changed.current_execution_id = v_execution AND changed.instance_id <> ALL (v_steps)),
+           count(*) FILTER (WHERE changed.instance_id = ANY (v_steps))
+    INTO v_current, v_stepped FROM changed;
     v_is_usual := v_current = cardinality(v_rest) AND v_current = (
       SELECT count(*) FROM {schema}.executions AS x
       WHERE x.instance_id = ANY (v_rest) AND x.execution_id = v_execution AND x.status = 'Running'
     );
+  ELSIF v_steps <> '{}' THEN
+    -- The same, where there are only steps.
+    UPDATE {schema}.instances AS i SET
+      last_commit = p_tokens[array_position(p_ids, i.instance_id)],
+      last_committer = p_committer,
+      updated_at = p_now
+    WHERE i.instance_id = ANY (v_steps)
+      AND i.last_commit = p_expected[array_position(p_ids, i.instance_id) - p_locked]
+      AND EXISTS (
+        SELECT 1 FROM {schema}.executions AS x
+        WHERE x.instance_id = i.instance_id AND x.execution_id = i.current_execution_id AND x.status = 'Running'
+          AND (x.pinned_major IS NULL OR (x.pinned_major, x.pinned_minor, x.pinned_patch)
+            BETWEEN (p_min[1], p_min[2], p_min[3]) AND (p_max[1], p_max[2], p_max[3]))
+        OFFSET 0
+      );
+    GET DIAGNOSTICS v_stepped = ROW_COUNT;
+  END IF;
+  IF v_steps <> '{}' THEN
+    -- S9: a later statement. Whoever has handed one of them out, and was waited for, is seen.
+    SELECT EXISTS (SELECT 1 FROM {schema}.schedule AS s WHERE s.instance_id = ANY (v_steps)),
+           EXISTS (SELECT 1 FROM {schema}.schedule AS s WHERE s.locked_until IS NULL AND s.place <= p_now AND s.ready_at <= p_now)
+    INTO v_is_met, v_is_beside;
+    WITH gone AS (
+      DELETE FROM {schema}.activities AS q -- S2: in the order of their ids, by index.
+      WHERE q.id = ANY (p_done) AND q.ready_at + 0 > p_now AND q.lock_token = p_done_tokens[array_position(p_done, q.id)]
+      RETURNING q.id, q.session_id
+    )
+    SELECT COALESCE(array_agg(gone.id), '{}'), array_agg(gone.session_id) FILTER (WHERE gone.session_id IS NOT NULL)
+    INTO v_acked, v_sessions FROM gone;
+    IF v_is_met OR v_stepped < cardinality(v_steps) OR cardinality(v_acked) < cardinality(p_done) THEN
+      RAISE EXCEPTION 'Steps do not find what they expect.' USING ERRCODE = 'DX001', DETAIL = (
+        SELECT string_agg(t.n::text, ',')
+        FROM unnest(v_steps) WITH ORDINALITY AS s (id, place)
+        CROSS JOIN LATERAL (SELECT p_locked + s.place AS n) AS t
+        WHERE EXISTS (SELECT 1 FROM {schema}.schedule AS r WHERE r.instance_id = s.id OFFSET 0)
+          OR NOT EXISTS (SELECT 1 FROM {schema}.instances AS i WHERE i.instance_id = s.id AND i.last_commit = p_tokens[t.n] OFFSET 0)
+          OR EXISTS (SELECT 1 FROM unnest(p_done, p_done_of) AS d (id, of_turn) WHERE d.of_turn = t.n AND d.id <> ALL (v_acked))
+      );
+    END IF;
+    IF v_sessions IS NOT NULL THEN
+      PERFORM {schema}.touch_sessions(p_now, v_sessions);
+    END IF;
+    IF v_is_beside THEN
+      RETURN QUERY SELECT 'beside', 0, 0::bigint, NULL::text, 1::bigint, false;
+    END IF;
   END IF;
   IF v_named <> '{}' OR NOT v_is_usual THEN
     SELECT COALESCE(array_agg(t.n::integer) FILTER (WHERE x.status IS NULL), '{}'),
@@ -1100,18 +1180,20 @@ BEGIN
   END IF;
 
   -- S8: whoever has messages left stands in line again.
-  IF EXISTS (SELECT 1 FROM {schema}.messages AS m WHERE m.instance_id = ANY (v_ids)) THEN
-    RETURN QUERY
-      WITH back AS (
-        INSERT INTO {schema}.schedule AS s (instance_id, ready_at, place, place_order)
-        SELECT t.id, m.visible_at, m.due_at, t.place_order
-        FROM unnest(v_ids, v_orders) AS t (id, place_order)
-        CROSS JOIN LATERAL (
-          SELECT m.visible_at, m.due_at FROM {schema}.messages AS m WHERE m.instance_id = t.id ORDER BY m.visible_at LIMIT 1
-        ) AS m
-        RETURNING s.instance_id, s.ready_at
-      )
-      SELECT 'left', array_position(p_ids, back.instance_id), 0::bigint, NULL::text, back.ready_at, false FROM back;
+  IF v_ids <> '{}' THEN
+    IF EXISTS (SELECT 1 FROM {schema}.messages AS m WHERE m.instance_id = ANY (v_ids)) THEN
+      RETURN QUERY
+        WITH back AS (
+          INSERT INTO {schema}.schedule AS s (instance_id, ready_at, place, place_order)
+          SELECT t.id, m.visible_at, m.due_at, t.place_order
+          FROM unnest(v_ids, v_orders) AS t (id, place_order)
+          CROSS JOIN LATERAL (
+            SELECT m.visible_at, m.due_at FROM {schema}.messages AS m WHERE m.instance_id = t.id ORDER BY m.visible_at LIMIT 1
+          ) AS m
+          RETURNING s.instance_id, s.ready_at
+        )
+        SELECT 'left', array_position(p_ids, back.instance_id), 0::bigint, NULL::text, back.ready_at, false FROM back;
+    END IF;
   END IF;
   IF v_gives THEN
     IF v_over IS NOT NULL THEN
@@ -1134,54 +1216,6 @@ BEGIN
       RETURN QUERY SELECT 'passed', 0, 0::bigint, NULL::text, NULL::bigint, false;
     END;
   END IF;
-END
-$$;
-
--- Sends messages as deliver, and then commits, as commit_turns, turns of targets that somebody has already: p_… are the parameters
--- of the one, and t_… those of the other. Where the target is not as it was expected, or its messages were not sent, he has no
--- lock, and nothing is committed. So both are there, or neither is, and no activity begins before its turn is committed.
---
--- S2: no turn here writes to another instance, or cancels activities. Rows of these would be locked too late.
---
--- Answers what they answer, one after the other. "of_turns" says of which of them it is.
-CREATE FUNCTION {schema}.deliver_and_commit(
-  p_now bigint, p_reader text, p_min bigint[], p_max bigint[], p_lapses boolean, p_spares text[], p_claims_until bigint,
-  p_acts bigint[], p_act_tokens text[],
-  p_targets text[], p_ready_at bigint[], p_places bigint[], p_firsts integer[], p_lasts integer[], p_tokens text[],
-  p_until bigint[], p_expected text[],
-  p_of integer[], p_senders integer[], p_due bigint[], p_visible bigint[], p_kinds text[], p_parents text[],
-  p_timer_executions bigint[], p_timers bigint[], p_items text[], p_absent boolean[],
-  p_foreseen integer[], p_answered integer[],
-  p_committer text, t_ids text[], t_tokens text[], t_executions bigint[], t_heads integer[],
-  t_names text[], t_versions text[], t_parents text[], t_statuses text[], t_outputs text[], t_majors bigint[],
-  t_minors bigint[], t_patches bigint[],
-  t_event_turns integer[], t_event_ids bigint[], t_event_types text[], t_event_data text[],
-  t_act_turns integer[], t_act_instances text[], t_act_executions bigint[], t_act_ids bigint[], t_act_tags text[],
-  t_act_sessions text[], t_act_items text[], t_act_tokens text[], t_act_until bigint[],
-  t_wanted text[], t_owners text[], t_session_until bigint, t_lapses boolean,
-  t_custom json, t_values json, t_messages json, t_cancelled json, t_cancelled_timers json
-) RETURNS TABLE (
-  of_turns boolean, part text, turn integer, id bigint, a text, b text, c text, d text, e text, n bigint, is_over boolean
-)
-LANGUAGE plpgsql VOLATILE SET jit = off SET plan_cache_mode = force_generic_plan SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-  RETURN QUERY
-    SELECT false, f.part, f.turn, f.id, f.a, f.b, f.c, f.d, f.e, f.n, false
-    FROM {schema}.deliver(
-      p_now, p_reader, p_min, p_max, p_lapses, p_spares, p_claims_until, p_acts, p_act_tokens, p_targets,
-      p_ready_at, p_places, p_firsts, p_lasts, p_tokens, p_until, p_expected, p_of, p_senders, p_due,
-      p_visible, p_kinds, p_parents, p_timer_executions, p_timers, p_items, p_absent, p_foreseen,
-      p_answered
-    ) AS f;
-  RETURN QUERY
-    SELECT true, f.part, f.turn, f.id, f.a, NULL::text, NULL::text, NULL::text, NULL::text, f.n, f.is_over
-    FROM {schema}.commit_turns(
-      p_now, p_committer, t_ids, t_tokens, t_executions, t_heads, t_names, t_versions, t_parents, t_statuses,
-      t_outputs, t_majors, t_minors, t_patches, t_event_turns, t_event_ids, t_event_types, t_event_data,
-      t_act_turns, t_act_instances, t_act_executions, t_act_ids, t_act_tags, t_act_sessions, t_act_items,
-      t_act_tokens, t_act_until, t_wanted, t_owners, t_session_until, t_lapses, t_custom, t_values,
-      t_messages, t_cancelled, t_cancelled_timers
-    ) AS f;
 END
 $$;
 
