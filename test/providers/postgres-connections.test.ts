@@ -293,6 +293,54 @@ onServer("a conflict with others", () => {
   });
 });
 
+onServer("a statement that comes again and again", () => {
+  const OFTEN = "SELECT $1::text AS said";
+  const NAMES = "SELECT name, statement FROM pg_prepared_statements ORDER BY length(statement) DESC";
+  const say = async (connections: Connections, said: string): Promise<string | undefined> =>
+    (await connections.queryOften<{ readonly said: string }>("test", OFTEN, [said]))[0]?.said;
+
+  test("is parsed once on a connection that leads to the server itself, under a name that says what it is", async () => {
+    const connections = await open({ maxConnections: 1 });
+    const another = await open({ maxConnections: 1 });
+    for (const one of [connections, another]) expect([await say(one, "a"), await say(one, "b")]).toEqual(["a", "b"]);
+    await connections.queryOften("test", "SELECT 1", []);
+
+    const named = await connections.query<{ readonly name: string }>("test", NAMES);
+    expect(named).toMatchObject([{ statement: OFTEN }, { statement: "SELECT 1" }]);
+    expect(named[0]?.name).not.toBe(named[1]?.name);
+    expect(await another.query("test", NAMES)).toEqual([named[0]]);
+  });
+
+  test("has no name where somebody between us and the server may send the next one elsewhere", async () => {
+    const pooler = await ServerProxy.to(SERVER_URL);
+    pooler.renamesProcesses = true;
+    const connections = await open({ maxConnections: 1 }, pooler.url);
+
+    expect([await say(connections, "a"), await say(connections, "b")]).toEqual(["a", "b"]);
+
+    expect(await connections.query("test", NAMES)).toEqual([]);
+  });
+
+  test.each([
+    ["has forgotten it", "DEALLOCATE ALL"],
+    ["answers it in another form by now", "ALTER TABLE {table} ADD COLUMN more int"],
+  ])("is asked without a name where the server %s, and so is every later one", async (_, spoil) => {
+    const connections = await open({ maxConnections: 1 });
+    const table = uniqueName();
+    await connections.query("test", `CREATE TABLE ${table} AS SELECT 1 AS n`);
+    onTestFinished(() => void connections.query("test", `DROP TABLE ${table}`));
+    const all = `SELECT * FROM ${table} WHERE n >= $1`;
+    expect(await connections.queryOften("test", all, [1])).toMatchObject([{ n: 1 }]);
+    await connections.query("test", spoil.replace("{table}", table));
+
+    expect(await connections.queryOften("test", all, [1])).toMatchObject([{ n: 1 }]);
+
+    const before = await connections.query("test", NAMES);
+    expect(await say(connections, "a")).toBe("a");
+    expect(await connections.query("test", NAMES)).toEqual(before);
+  });
+});
+
 const KILL = `
   import pg from "pg";
   const [url, applicationName] = process.argv.slice(1);

@@ -7,6 +7,8 @@ import { onTestFinished } from "vitest";
 export class ServerProxy {
   /** How many connections were made. */
   connections = 0;
+  /** Calls the processes of the server by other numbers, as poolers do. */
+  renamesProcesses = false;
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
   #url = "";
@@ -84,6 +86,7 @@ export class ServerProxy {
     ] as const) {
       this.#sockets.add(from);
       from.on("data", (bytes) => {
+        if (from === server && this.renamesProcesses) renameProcess(bytes);
         to.write(bytes);
         if (from === client) this.#onSent?.(bytes);
       });
@@ -94,4 +97,12 @@ export class ServerProxy {
       });
     }
   }
+}
+
+/** What a message with the number of a process begins with, and its length. */
+const KEY_DATA = Buffer.from([0x4b, 0, 0, 0, 12]);
+
+function renameProcess(bytes: Buffer): void {
+  const at = bytes.indexOf(KEY_DATA);
+  if (at >= 0) bytes.writeInt32BE(bytes.readInt32BE(at + KEY_DATA.length) + 1, at + KEY_DATA.length);
 }

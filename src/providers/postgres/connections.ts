@@ -36,6 +36,7 @@ import {
 import type { PostgresSettings } from "./options.js";
 import { checkServer, type ServerFacts, selectServerFacts } from "./server-check.js";
 import { cut, Session, type SqlValue, withinTime } from "./session.js";
+import { StatementNames } from "./statement-names.js";
 import type { PostgresTarget } from "./target.js";
 
 export type { SqlValue } from "./session.js";
@@ -78,6 +79,7 @@ export class Connections {
   readonly #clients: Clients = new Map();
   readonly #clientClass: PgClientClass;
   readonly #onTheirWay = new Set<Promise<unknown>>();
+  readonly #names = new StatementNames();
   /** Aborted when `close` waits no longer. */
   readonly #cut = new AbortController();
   #closed: Promise<void> | null = null;
@@ -120,6 +122,15 @@ export class Connections {
   /** One statement on any connection of the pool, in a transaction of its own. C1. */
   query<Row>(operation: string, text: string, values?: readonly SqlValue[]): Promise<readonly Row[]> {
     return this.#call(operation, () => this.#onAny(operation, (session) => session.query<Row>(text, values)));
+  }
+
+  /** As `query`, of a statement that comes again and again: one of few texts. */
+  queryOften<Row>(operation: string, text: string, values: readonly SqlValue[]): Promise<readonly Row[]> {
+    return this.#call(operation, () =>
+      this.#onAny(operation, async (session, client) =>
+        session.query<Row>(text, values, await this.#names.of(text, client, session)),
+      ),
+    );
   }
 
   /** Several statements on one connection, all or nothing. After a conflict with others, `work` runs again. C1. */
@@ -167,6 +178,7 @@ export class Connections {
       try {
         return await attempt();
       } catch (error) {
+        if (this.#names.refuses(error)) continue;
         if (isConflict(error) && conflicts < MOST_CONFLICTS) {
           conflicts += 1;
           await sleep(systemClock, pauseMs(conflicts), this.#cut.signal);
@@ -180,11 +192,11 @@ export class Connections {
     }
   }
 
-  async #onAny<T>(operation: string, use: (session: Session) => Promise<T>): Promise<T> {
+  async #onAny<T>(operation: string, use: (session: Session, client: PgClient) => Promise<T>): Promise<T> {
     const client = await this.#acquire(operation);
     const session = this.#sessionOn(client, operation, this.#settings.target);
     try {
-      return await use(session);
+      return await use(session, client);
     } finally {
       this.#release(client, session.isBroken);
     }

@@ -41,9 +41,16 @@ export interface PgNotification {
   readonly payload?: string;
 }
 
+export interface PgStatement {
+  readonly text: string;
+  readonly values: readonly unknown[];
+  /** The server remembers it by this. */
+  readonly name?: string;
+}
+
 export interface PgClient {
   connect(callback: (error?: Error | null) => void): void;
-  query(text: string, values?: readonly unknown[]): Promise<PgResult | readonly PgResult[]>;
+  query(statement: PgStatement): Promise<PgResult | readonly PgResult[]>;
   end(): Promise<void>;
   /** Whether its socket keeps the process alive. */
   ref(): void;

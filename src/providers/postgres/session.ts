@@ -4,11 +4,11 @@
 //   S2. A statement without an answer in time gives up the connection: whatever comes later would be taken for the answer
 //       to the next one.
 //   S3. A connection that failed in a way that leaves its state unknown is broken, and stays so.
-//   S4. Statements have no names: behind a pooler, the next one may be sent to another server process.
+//   S4. Statements have no names unless somebody gives them one (`statement-names.ts`).
 
 import { systemClock } from "../../clock.js";
 import type { ProviderError } from "../../errors.js";
-import type { PgClient, PgResult } from "./driver.js";
+import type { PgClient, PgResult, PgStatement } from "./driver.js";
 import { isFatal, NoAnswerError } from "./driver-errors.js";
 
 /** What we bind; a buffer is a parameter in binary form. Null characters in texts are refused by the server. */
@@ -36,15 +36,15 @@ export class Session {
   }
 
   /** @throws ProviderError */
-  query<Row>(text: string, values: readonly SqlValue[] = []): Promise<readonly Row[]> {
-    const answer = this.#last.then(() => this.#send(text, values)); // S1
+  query<Row>(text: string, values: readonly SqlValue[] = [], name: string | null = null): Promise<readonly Row[]> {
+    const answer = this.#last.then(() => this.#send({ text, values, ...(name === null ? {} : { name }) })); // S1
     this.#last = answer.catch(() => {});
     return answer as Promise<readonly Row[]>;
   }
 
-  async #send(text: string, values: readonly SqlValue[]): Promise<readonly unknown[]> {
+  async #send(statement: PgStatement): Promise<readonly unknown[]> {
     try {
-      const result = await withinTime(this.#client.query(text, values), this.#options.answerTimeoutMs);
+      const result = await withinTime(this.#client.query(statement), this.#options.answerTimeoutMs);
       return lastOf(result).rows;
     } catch (error) {
       this.#isBroken ||= isFatal(error); // S3

@@ -52,7 +52,7 @@ export class Store {
 
   /** One statement, in a transaction of its own. `{schema}` stands for the schema. */
   query<Row>(operation: string, statement: string, values: readonly SqlValue[] = []): Promise<readonly Row[]> {
-    return this.#connections.query<Row>(operation, this.#inSchema(statement), values);
+    return this.#connections.queryOften<Row>(operation, this.#inSchema(statement), values);
   }
 
   /** As `query`, for what others wait for: where nobody knows whether it was committed, everybody looks. */
