@@ -118,8 +118,21 @@ class World {
         if (this.#operations % BETWEEN_LOOKS === 0) await this.#checkSchedule();
       }
     };
-    await Promise.all(Array.from({ length: ACTORS }, actor));
+    await this.#whileTimePasses(Promise.all(Array.from({ length: ACTORS }, actor)), until);
     await this.#checkTokens();
+  }
+
+  /** Who still waits when nothing more happens waits until its time is up: so that has to come. */
+  async #whileTimePasses(ended: Promise<unknown>, until: number): Promise<void> {
+    let isOver = false;
+    const over = ended.finally(() => {
+      isOver = true;
+    });
+    while (!isOver) {
+      await new Promise((resolve) => void setImmediate(resolve));
+      if (this.#operations >= until) this.#time += 1;
+    }
+    await over;
   }
 
   /** Everybody gets everything that is left. */
@@ -193,10 +206,11 @@ class World {
     const calledAt = this.#time;
     const lockTimeoutMs = 20 + this.#below(500);
     const giveUp = new AbortController();
+    const isWaiting = this.#chance(0.5);
     const fetching = provider.fetchOrchestrationItem({
       lockTimeoutMs,
       ...(this.#chance(0.5) ? { warm } : {}),
-      ...(this.#chance(0.5) ? { pollTimeoutMs: this.#below(30), signal: giveUp.signal } : {}),
+      ...(isWaiting ? { pollTimeoutMs: this.#below(30), signal: giveUp.signal } : {}),
     });
     if (this.#chance(0.2)) giveUp.abort();
     const locked = await fetching;
@@ -204,7 +218,10 @@ class World {
     const { lockToken, item } = locked;
     this.#tokens.add(lockToken);
     player.held.add(item.instance);
-    this.#messages.holds(item.instance, lockToken, this.#time, calledAt + lockTimeoutMs - LARGEST_SKEW);
+    // Whoever waits for what is warm may be foretold it. It is his only once the store has said so.
+    if (!isWaiting || item.warmAsOf === null) {
+      this.#messages.holds(item.instance, lockToken, this.#time, calledAt + lockTimeoutMs - LARGEST_SKEW);
+    }
     const dice = this.#random();
     if (dice < 0.05) return;
     if (dice < 0.15) return this.#abandonTurn(player, locked);

@@ -47,11 +47,11 @@ import { Connections } from "./connections.js";
 import { Deliveries } from "./deliveries.js";
 import { ForeseenTurns } from "./foreseen-turns.js";
 import { KnownInstances } from "./known-instances.js";
-import type { Claimed, Patience } from "./look.js";
 import { adminStore, type DeletionEffects } from "./management.js";
 import { migrate } from "./migrate.js";
 import { type PostgresConnection, type PostgresOptions, type PostgresSettings, resolveOptions } from "./options.js";
 import { PredictedTurns } from "./predicted-turns.js";
+import { type SearchDeps, search } from "./queue-search.js";
 import { QueueSignal } from "./queue-signal.js";
 import { Reading } from "./reading.js";
 import { withinTime } from "./session.js";
@@ -59,18 +59,11 @@ import { type Audience, Store } from "./store.js";
 import { TurnFetch } from "./turn-fetch.js";
 import { TurnHandOff } from "./turn-hand-off.js";
 import { TurnQueue } from "./turn-queue.js";
+import { groupOfVersions } from "./versions.js";
 import { type News, WakeUps } from "./wake-ups.js";
 
 /** How long `close` waits for calls that are pending. */
 const LONGEST_DRAIN_MS = 3_000;
-
-/** A fetch that may wait. */
-interface Search<T, Want extends { readonly pollTimeoutMs?: number; readonly signal?: AbortSignal }> {
-  readonly signal: QueueSignal<T, Want>;
-  readonly group: string;
-  readonly options: Want;
-  readonly look: (patience: Patience) => Promise<Claimed<T>>;
-}
 
 /**
  * Keeps everything in one schema of a PostgreSQL database, which many processes on many machines may share.
@@ -95,6 +88,8 @@ export class PostgresProvider implements Provider {
   readonly #turnQueue: TurnQueue;
   readonly #activityQueue: ActivityQueue;
   readonly #deliveries: Deliveries;
+  readonly #turnSearch: SearchDeps<LockedOrchestrationItem, FetchOrchestrationOptions>;
+  readonly #activitySearch: SearchDeps<LockedWorkItem, FetchWorkOptions>;
   readonly #reading: Reading;
   readonly #statuses: Batcher<string, InstanceStatus | null>;
   #isClosed = false;
@@ -123,6 +118,17 @@ export class PostgresProvider implements Provider {
     this.#turnFetch = new TurnFetch(store, giveBack, known);
     const turnHandOff = new TurnHandOff(store, this.#messages, this.#turnFetch, foreseen);
     this.#deliveries = new Deliveries(store, turnHandOff, this.#turnQueue, predicted);
+    const waiting = { clock, enter: () => this.#wakeUps.enter(), isClosed: () => this.#isClosed };
+    this.#turnSearch = {
+      ...waiting,
+      queue: this.#messages,
+      look: (options, patience) => this.#turnFetch.look(options, patience),
+    };
+    this.#activitySearch = {
+      ...waiting,
+      queue: this.#activities,
+      look: (options, patience) => this.#activityQueue.look(options, patience),
+    };
     this.#reading = new Reading(connections, schema);
     this.#statuses = new Batcher({
       run: async (ids) => (await this.#reading.statusesOf(ids)).map((value) => ({ value })),
@@ -190,14 +196,9 @@ export class PostgresProvider implements Provider {
     return this.#deliveries.send(item, options);
   }
 
-  async fetchOrchestrationItem(options: FetchOrchestrationOptions): Promise<LockedOrchestrationItem | null> {
-    if (options.capability?.supportedVersions.length === 0) return null;
-    return this.#search({
-      signal: this.#messages,
-      group: JSON.stringify(options.capability?.supportedVersions[0] ?? null),
-      options,
-      look: (patience) => this.#turnFetch.look(options, patience),
-    });
+  fetchOrchestrationItem(options: FetchOrchestrationOptions): Promise<LockedOrchestrationItem | null> {
+    if (options.capability?.supportedVersions.length === 0) return NOTHING;
+    return search(this.#turnSearch, groupOfVersions(options.capability), options);
   }
 
   ackOrchestrationItem(lockToken: string, turn: TurnCommit): Promise<void> {
@@ -218,14 +219,9 @@ export class PostgresProvider implements Provider {
     return this.#activityQueue.enqueue(item);
   }
 
-  async fetchWorkItem(options: FetchWorkOptions): Promise<LockedWorkItem | null> {
-    if (options.tagFilter?.kind === "none") return null;
-    return this.#search({
-      signal: this.#activities,
-      group: workerGroup(options),
-      options,
-      look: (patience) => this.#activityQueue.look(options, patience),
-    });
+  fetchWorkItem(options: FetchWorkOptions): Promise<LockedWorkItem | null> {
+    if (options.tagFilter?.kind === "none") return NOTHING;
+    return search(this.#activitySearch, workerGroup(options), options);
   }
 
   ackWorkItem(lockToken: string, completion: OrchestratorItem | null): Promise<void> {
@@ -297,58 +293,6 @@ export class PostgresProvider implements Provider {
     await withinTime(Promise.all(idle), LONGEST_DRAIN_MS).catch(() => {});
   }
 
-  async #search<T, Want extends { readonly pollTimeoutMs?: number; readonly signal?: AbortSignal }>({
-    signal,
-    group,
-    options,
-    look,
-  }: Search<T, Want>): Promise<T | null> {
-    const { pollTimeoutMs = 0 } = options;
-    if (options.signal?.aborted) return null;
-    if (pollTimeoutMs <= 0) return (await look("sure")).found;
-
-    const { clock } = this.#settings;
-    const leave = this.#wakeUps.enter();
-    let nextAt: number | null = null;
-    let isSure = false;
-    let isPassed = false;
-    let newsSeen: number | null = null;
-    const lookOnce = async (): Promise<T | null> => {
-      const as = signal.knowledge;
-      const lookedAt = clock.now();
-      let isEmpty = false;
-      try {
-        const looked = await look(isPassed ? "again" : "once");
-        ({ nextAt, isEmpty } = looked);
-        isPassed = looked.isPassed && looked.found === null;
-        isSure = !isPassed;
-        return looked.found;
-      } finally {
-        signal.looked(group, { as, lookedAt, isEmpty, isPassed, nextAt });
-      }
-    };
-    const attempt = (): Promise<T | null> | null => {
-      const arrival = signal.come(group, clock.now(), newsSeen !== null && newsSeen !== signal.news);
-      newsSeen = signal.news;
-      if (arrival.kind === "looks") return lookOnce();
-      nextAt = arrival.nextAt;
-      return null;
-    };
-    try {
-      const found = await signal.longPoll({
-        group,
-        pollTimeoutMs,
-        attempt,
-        nextDueAt: () => nextAt,
-        want: options,
-        ...(options.signal === undefined ? {} : { signal: options.signal }),
-      });
-      return found ?? (isSure || options.signal?.aborted || this.#isClosed ? null : (await look("sure")).found); // P4
-    } finally {
-      leave();
-    }
-  }
-
   #watch(instance: string, listener: (change: InstanceChange) => void): () => void {
     const leave = this.#wakeUps.enter();
     const unwatch = this.#watchers.watchInstance(instance, listener);
@@ -401,6 +345,8 @@ export class PostgresProvider implements Provider {
     }
   }
 }
+
+const NOTHING = Promise.resolve(null);
 
 function finite(timeMs: number): number | null {
   return timeMs < Number.POSITIVE_INFINITY ? timeMs : null;

@@ -198,9 +198,9 @@ export class TurnQueue {
       ...offer.wanted,
       ...otherRows(calls, now),
     ];
+    let parts: readonly CommitPart[];
     try {
-      const parts = await this.#store.write<CommitPart>(operation, commitTurns, values);
-      return this.#settle(calls, offer, parts, { now, watchedAsOf });
+      parts = await this.#store.write<CommitPart>(operation, commitTurns, values);
     } catch (error) {
       offer.giveBack();
       const refused = stepsRefused(calls, error);
@@ -208,6 +208,7 @@ export class TurnQueue {
       if (calls.length > 1 || calls[0]?.step !== null) throw error; // T1
       throw duplicateIn(operation, calls[0]?.turn.events ?? [], error);
     }
+    return this.#settle(calls, offer, parts, { now, watchedAsOf });
   }
 
   #settle(

@@ -16,6 +16,12 @@ export function areSameVersions(one: SemVerRange, other: SemVerRange): boolean {
   return one === other || JSON.stringify(one) === JSON.stringify(other);
 }
 
+/** Fetches of one group may take each other's place. */
+export function groupOfVersions(capability: CapabilityFilter | undefined): string {
+  const { min, max } = versionsOf(capability);
+  return `${min.major}.${min.minor}.${min.patch}-${max.major}.${max.minor}.${max.patch}`;
+}
+
 export function versionColumns({ major, minor, patch }: SemVer): readonly number[] {
   return [major, minor, patch];
 }
