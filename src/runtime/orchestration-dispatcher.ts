@@ -92,23 +92,18 @@ export class OrchestrationDispatcher {
     if (locked === null) return "idle";
     const held = new HeldOrchestrationItem(this.#services, locked, slot);
     try {
-      const fetchedAt = this.#services.clock.now();
-      const decision = await this.#decide(slot, held);
-      if (decision.kind === "commit") await this.#commit(held, decision, fetchedAt);
+      let decision: TurnDecision;
+      try {
+        decision = this.#stopping.signal.aborted ? SHUTTING_DOWN : await this.#turn.decide(held.item, held.attempt); // D4
+      } catch (error) {
+        decision = this.#undecided(slot, held, error);
+      }
+      if (decision.kind === "commit") await this.#commit(held, decision);
       else await this.#abandon(held, decision);
     } finally {
       held.release();
     }
     return "worked";
-  }
-
-  async #decide(slot: string, held: HeldOrchestrationItem): Promise<TurnDecision> {
-    if (this.#stopping.signal.aborted) return SHUTTING_DOWN; // D4
-    try {
-      return await this.#turn.decide(held.item, held.attempt);
-    } catch (error) {
-      return this.#undecided(slot, held, error);
-    }
   }
 
   /** What fails here is the store, or a bug of ours: given back either way, and poison if it never passes. D1 */
@@ -120,10 +115,10 @@ export class OrchestrationDispatcher {
     return decision;
   }
 
-  async #commit(held: HeldOrchestrationItem, decision: Commit, fetchedAt: number): Promise<void> {
+  async #commit(held: HeldOrchestrationItem, decision: Commit): Promise<void> {
     const { live } = decision;
     if (live !== null) this.#warm.put(live, held.lockToken); // D2
-    const onAcked = (): void => this.#committed(held, decision, this.#services.clock.now() - fetchedAt);
+    const onAcked = (): void => this.#committed(held, decision);
     const end = await held.ack(decision.commit, onAcked);
     if (end.kind !== "acked") this.#warm.discard(held.item.instance, held.lockToken);
     switch (end.kind) {
@@ -138,16 +133,18 @@ export class OrchestrationDispatcher {
     }
   }
 
-  #committed(held: HeldOrchestrationItem, decision: Commit, durationMs: number): void {
-    const { emit } = this.#services;
+  #committed(held: HeldOrchestrationItem, decision: Commit): void {
+    const { emit, clock } = this.#services;
     const { commit, turn, facts } = decision;
     this.#storeFailures = 0;
     if (commit.cancelledActivities.length > 0) this.#hooks.onActivitiesCancelled(commit.cancelledActivities); // D3
     if (turn !== null) {
       const { ref, isWarm, initiatedBy } = turn;
+      const durationMs = clock.now() - held.since;
       if (initiatedBy !== null) emit({ type: "orchestration-started", ref, initiatedBy });
-      const counts = { newEvents: commit.events.length, messages: held.item.messages.length };
-      emit({ type: "turn-committed", ref, durationMs, ...counts, isWarm });
+      const newEvents = commit.events.length;
+      const messages = held.item.messages.length;
+      emit({ type: "turn-committed", ref, durationMs, newEvents, messages, isWarm });
       for (const fact of this.#missing.among(commit.workerItems, ref)) emit(fact);
     }
     for (const fact of facts) emit(fact);

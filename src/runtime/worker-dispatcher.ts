@@ -125,7 +125,9 @@ export class WorkerDispatcher {
     if (held === null) return slot.interruption.signal.aborted ? "worked" : "idle";
     try {
       await this.#admit(slot, held);
+      slot.delivery = slot.run?.delivery ?? null;
     } finally {
+      slot.run = null;
       if (slot.delivery === null) held.release();
     }
     return "worked";
@@ -155,7 +157,7 @@ export class WorkerDispatcher {
     this.#adjustWaits();
     try {
       await this.#handle(slot, held);
-      if (slot.delivery !== null) await slot.delivery;
+      if (slot.run !== null) await slot.run.delivery;
     } finally {
       this.#sessions.leave(sessionId);
       this.#adjustWaits();
@@ -169,21 +171,15 @@ export class WorkerDispatcher {
     }
   }
 
-  async #handle(slot: Slot, held: HeldWorkItem): Promise<void> {
+  #handle(slot: Slot, held: HeldWorkItem): Promise<void> {
     const { options, registry } = this.#services;
     if (held.executionState === "terminated") return this.#skip(slot, held); // D2
     const definition = registry.activity(held.item.name);
     if (definition === null) return this.#postpone(slot, held);
     if (held.attempt > options.maxAttempts) return this.#poison(slot, held, held.attempt, null);
 
-    const run = new ActivityRun(this.#services, held, slot.id);
-    slot.run = run;
-    try {
-      const { delivered } = await run.run(definition, this.#client);
-      slot.delivery = delivered.then(() => held.release());
-    } finally {
-      slot.run = null;
-    }
+    slot.run = new ActivityRun(this.#services, held, slot.id);
+    return slot.run.run(definition, this.#client);
   }
 
   async #skip(slot: Slot, held: HeldWorkItem): Promise<void> {
