@@ -78,8 +78,9 @@ export class Execution implements SlotHost, WatchedExecution {
   readonly #unbound = new Fifo<Unbound>();
   readonly #open = new Map<number, Slot>();
   readonly #openWaits = new Map<number, Slot>();
-  readonly #queues = new Map<string, QueueLane>();
-  readonly #events = new Map<string, PositionalLane>();
+  /** By name. Null: none yet. Most executions wait for no message. */
+  #queues: Map<string, QueueLane> | null = null;
+  #events: Map<string, PositionalLane> | null = null;
   readonly #ready = new ReadySlots();
   #arrivalCount = 0;
 
@@ -371,16 +372,18 @@ export class Execution implements SlotHost, WatchedExecution {
       drops: this.#newDrops,
       openWaits: this.#openWaits,
       unsettled: this.#open,
-      carried: () => [...this.#queues.values()].flatMap((lane) => lane.unconsumed()),
+      carried: () => [...(this.#queues?.values() ?? [])].flatMap((lane) => lane.unconsumed()),
       customStatus: this.customStatus,
     };
   }
 
   #queue(name: string): QueueLane {
+    this.#queues ??= new Map();
     return getOrCreate(this.#queues, name, () => new QueueLane());
   }
 
   #positional(name: string): PositionalLane {
+    this.#events ??= new Map();
     return getOrCreate(this.#events, name, () => new PositionalLane());
   }
 
