@@ -77,10 +77,11 @@ export class ActivityRun implements WithdrawalListener {
     });
   }
 
-  async #deliver(answer: ActivityAnswer, durationMs: number): Promise<void> {
-    const end = runEnd(answer, await this.#held.ack(answer.completion));
-    this.#tellEnd(end, durationMs);
-    this.#held.release();
+  #deliver(answer: ActivityAnswer, durationMs: number): Promise<void> {
+    return this.#held.ack(answer.completion).then((ackEnd) => {
+      this.#tellEnd(runEnd(answer, ackEnd), durationMs);
+      this.#held.release();
+    });
   }
 
   async #giveUp(call: Promise<unknown>): Promise<void> {

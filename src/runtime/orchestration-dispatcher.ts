@@ -9,9 +9,9 @@
 //       takes something again: an outage of any length fails no instance.
 
 import { setMaxListeners } from "node:events";
-import { messageOf, ProviderError, unreachable } from "../errors.js";
-import type { CapabilityFilter, ScheduledId } from "../provider/provider.js";
-import { HeldOrchestrationItem } from "./held-orchestration-item.js";
+import { messageOf, ProviderError } from "../errors.js";
+import type { FetchOrchestrationOptions, ScheduledId } from "../provider/provider.js";
+import { type AckEnd, HeldOrchestrationItem } from "./held-orchestration-item.js";
 import { MissingActivities } from "./missing-activities.js";
 import { OrchestrationTurn, type TurnDecision } from "./orchestration-turn.js";
 import type { RuntimeServices } from "./services.js";
@@ -34,7 +34,6 @@ export class OrchestrationDispatcher {
   readonly #warm: WarmInstances;
   readonly #turn: OrchestrationTurn;
   readonly #missing: MissingActivities;
-  readonly #capability: CapabilityFilter;
   readonly #stopping = new AbortController();
   /** Turns in a row, of any instance, that could not be committed for a reason that may pass. */
   #storeFailures = 0;
@@ -46,7 +45,6 @@ export class OrchestrationDispatcher {
     this.#warm = new WarmInstances(services.options.warmCacheBytes);
     this.#turn = new OrchestrationTurn(services, this.#warm);
     this.#missing = new MissingActivities(services);
-    this.#capability = { supportedVersions: [services.options.supportedReplayVersions] };
     setMaxListeners(0, this.#stopping.signal); // One for every slot that waits.
   }
 
@@ -69,26 +67,32 @@ export class OrchestrationDispatcher {
   }
 
   #runLoop(slot: string): Promise<void> {
+    const options = this.#fetchOptions(slot);
     return runSlot({
       name: slot,
       clock: this.#services.clock,
       emit: this.#services.emit,
       stopping: this.#stopping.signal,
       minPollIntervalMs: this.#services.options.minPollIntervalMs,
-      step: () => this.#step(slot),
+      step: () => this.#step(slot, options),
     });
   }
 
-  async #step(slot: string): Promise<"worked" | "idle"> {
-    const { provider, options } = this.#services;
-    const locked = await provider.fetchOrchestrationItem({
+  /** A slot asks for the same all its life. */
+  #fetchOptions(slot: string): FetchOrchestrationOptions {
+    const { options } = this.#services;
+    return {
       lockTimeoutMs: options.orchestratorLockTimeoutMs,
       pollTimeoutMs: options.longPollTimeoutMs,
-      capability: this.#capability,
+      capability: { supportedVersions: [options.supportedReplayVersions] },
       dispatcherId: slot,
       warm: this.#warm.marks,
       signal: this.#stopping.signal,
-    });
+    };
+  }
+
+  async #step(slot: string, options: FetchOrchestrationOptions): Promise<"worked" | "idle"> {
+    const locked = await this.#services.provider.fetchOrchestrationItem(options);
     if (locked === null) return "idle";
     const held = new HeldOrchestrationItem(this.#services, locked, slot);
     try {
@@ -98,8 +102,11 @@ export class OrchestrationDispatcher {
       } catch (error) {
         decision = this.#undecided(slot, held, error);
       }
-      if (decision.kind === "commit") await this.#commit(held, decision);
-      else await this.#abandon(held, decision);
+      if (decision.kind === "abandon") await this.#abandon(held, decision);
+      else {
+        const end = await this.#commit(held, decision);
+        if (end.kind !== "acked") await this.#notCommitted(held, end);
+      }
     } finally {
       held.release();
     }
@@ -115,22 +122,16 @@ export class OrchestrationDispatcher {
     return decision;
   }
 
-  async #commit(held: HeldOrchestrationItem, decision: Commit): Promise<void> {
+  #commit(held: HeldOrchestrationItem, decision: Commit): Promise<AckEnd> {
     const { live } = decision;
     if (live !== null) this.#warm.put(live, held.lockToken); // D2
-    const onAcked = (): void => this.#committed(held, decision);
-    const end = await held.ack(decision.commit, onAcked);
-    if (end.kind !== "acked") this.#warm.discard(held.item.instance, held.lockToken);
-    switch (end.kind) {
-      case "acked":
-        return;
-      case "lock-lost":
-        return this.#services.emit({ type: "turn-lock-lost", instanceId: held.item.instance });
-      case "failed":
-        return this.#abandon(held, this.#storeFailed(held.attempt, end.error));
-      default:
-        return unreachable(end);
-    }
+    return held.ack(decision.commit, () => this.#committed(held, decision));
+  }
+
+  async #notCommitted(held: HeldOrchestrationItem, end: Exclude<AckEnd, { kind: "acked" }>): Promise<void> {
+    this.#warm.discard(held.item.instance, held.lockToken); // D2
+    if (end.kind === "failed") return this.#abandon(held, this.#storeFailed(held.attempt, end.error));
+    this.#services.emit({ type: "turn-lock-lost", instanceId: held.item.instance });
   }
 
   #committed(held: HeldOrchestrationItem, decision: Commit): void {
