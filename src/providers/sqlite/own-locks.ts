@@ -2,7 +2,6 @@
 //
 //   O1. It is true as long as the epoch of the database lasts: nobody else has written since. Then all of it is forgotten.
 //   O2. Whatever happens to a lock but its ack makes it forgotten, too. Of what is not known here the tables tell.
-
 //   O3. A lock is found by its token as it was handed out: whoever acks has that very text, and nothing need be read from it.
 
 import type { Database } from "./database.js";
