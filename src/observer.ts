@@ -226,7 +226,14 @@ export class ObserverStream {
   }
 
   readonly emit = (fact: Fact): void => {
-    for (const observer of this.#observers) tell(observer, fact, (error) => this.#report(observer, error));
+    for (const observer of this.#observers) {
+      try {
+        const answer: unknown = observer(fact);
+        if (answer instanceof Promise) answer.catch((error: unknown) => this.#report(observer, error));
+      } catch (error) {
+        this.#report(observer, error);
+      }
+    }
   };
 
   #report(observer: Observer, error: unknown): void {
@@ -234,16 +241,17 @@ export class ObserverStream {
     this.#failed.add(observer);
     for (const other of this.#observers) {
       if (other === observer) continue;
-      tell(other, { type: "observer-failed", error }, () => {}); // Broken too: reported when its own turn comes.
+      tellOfFailure(other, error);
     }
   }
 }
 
-function tell(observer: Observer, fact: Fact, onFailed: (error: unknown) => void): void {
+/** Where it is broken, too, that is reported when its own turn comes. */
+function tellOfFailure(observer: Observer, error: unknown): void {
   try {
-    const answer: unknown = observer(fact);
-    if (answer instanceof Promise) answer.catch(onFailed);
-  } catch (error) {
-    onFailed(error);
+    const answer: unknown = observer({ type: "observer-failed", error });
+    if (answer instanceof Promise) answer.catch(() => {});
+  } catch {
+    // See above.
   }
 }

@@ -13,7 +13,6 @@
 import { MisuseError } from "../errors.js";
 import { nondeterminism } from "../history/error-details.js";
 import { type Event, INITIAL_EXECUTION_ID, isTerminal } from "../history/event.js";
-import type { OrchestratorItem } from "../history/work-item.js";
 import type { Action } from "./action.js";
 import { childInstance, isDecision } from "./action.js";
 import { drained, yieldToEventLoop } from "./drain.js";
@@ -79,8 +78,9 @@ export class Execution implements SlotHost, WatchedExecution {
   readonly #unbound = new Fifo<Unbound>();
   readonly #open = new Map<number, Slot>();
   readonly #openWaits = new Map<number, Slot>();
-  readonly #queues = new Map<string, QueueLane>();
-  readonly #events = new Map<string, PositionalLane>();
+  /** By name. Null: none yet. Most executions wait for no message. */
+  #queues: Map<string, QueueLane> | null = null;
+  #events: Map<string, PositionalLane> | null = null;
   readonly #ready = new ReadySlots();
   #arrivalCount = 0;
 
@@ -150,19 +150,10 @@ export class Execution implements SlotHost, WatchedExecution {
     this.#inlineCallsLeft = INLINE_CALLS_PER_TURN;
     const putDatesBack = this.#watch === null ? null : watchDates();
     try {
-      const result = await this.#run(input.messages);
-      return this.#recorder.outcome(result, this.kv.size);
-    } finally {
-      putDatesBack?.();
-    }
-  }
-
-  async #run(messages: readonly OrchestratorItem[]): Promise<TurnResult> {
-    try {
       this.#load();
-      if (this.#index.terminal !== null) return { kind: "waiting" };
-      const { arrivals, failure } = prepareMessages(messages, this.#recorder);
-      if (failure !== null) return abort(this.#ending(), failure);
+      if (this.#index.terminal !== null) return this.#outcome({ kind: "waiting" });
+      const { arrivals, failure } = prepareMessages(input.messages, this.#recorder);
+      if (failure !== null) return this.#outcome(abort(this.#ending(), failure));
       if (this.#violation !== null) throw new NondeterminismError(this.#violation);
       this.#isInTurn = true;
       if (this.#unplayed !== null) await this.#play(this.#unplayed);
@@ -171,13 +162,18 @@ export class Execution implements SlotHost, WatchedExecution {
       }
       for (let rest = this.#bindAll(); rest !== null; rest = this.#deliverReady() ?? this.#bindAll()) await rest;
       if (this.#isForeignAwait()) throw new NondeterminismError(FOREIGN_AWAIT);
-      return conclude(this.#ending());
+      return this.#outcome(conclude(this.#ending()));
     } catch (error) {
       if (!(error instanceof NondeterminismError)) throw error;
-      return abort(this.#ending(), nondeterminism(error.message));
+      return this.#outcome(abort(this.#ending(), nondeterminism(error.message)));
     } finally {
       this.#isInTurn = false;
+      putDatesBack?.();
     }
+  }
+
+  #outcome(result: TurnResult): TurnOutcome {
+    return this.#recorder.outcome(result, this.kv.size);
   }
 
   /** Takes in the committed history, or writes the first event of a new one. */
@@ -376,16 +372,18 @@ export class Execution implements SlotHost, WatchedExecution {
       drops: this.#newDrops,
       openWaits: this.#openWaits,
       unsettled: this.#open,
-      carried: () => [...this.#queues.values()].flatMap((lane) => lane.unconsumed()),
+      carried: () => [...(this.#queues?.values() ?? [])].flatMap((lane) => lane.unconsumed()),
       customStatus: this.customStatus,
     };
   }
 
   #queue(name: string): QueueLane {
+    this.#queues ??= new Map();
     return getOrCreate(this.#queues, name, () => new QueueLane());
   }
 
   #positional(name: string): PositionalLane {
+    this.#events ??= new Map();
     return getOrCreate(this.#events, name, () => new PositionalLane());
   }
 

@@ -36,7 +36,8 @@ export class HistoryIndex {
   readonly #kinds = new Map<number, AnswerableKind>();
   readonly outstanding = new Map<number, Outstanding>();
   #uncheckedDrops: Breadcrumb[] = [];
-  readonly #breadcrumbSources = new Set<number>();
+  /** Null: none yet. Most executions give nothing up. */
+  #breadcrumbSources: Set<number> | null = null;
   #last: Event | null = null;
   #cancelReason: string | null = null;
   #terminal: Event | null = null;
@@ -92,7 +93,7 @@ export class HistoryIndex {
   }
 
   hasBreadcrumb(source: number): boolean {
-    return this.#breadcrumbSources.has(source);
+    return this.#breadcrumbSources?.has(source) ?? false;
   }
 
   /** @throws NondeterminismError for a history that cannot be (H1) */
@@ -163,6 +164,7 @@ export class HistoryIndex {
     const source = event.sourceEventId;
     if (source === null) return;
     if (reason === DROPPED_FUTURE) this.#uncheckedDrops.push({ family, source });
+    this.#breadcrumbSources ??= new Set();
     this.#breadcrumbSources.add(source);
     const schedule = this.outstanding.get(source);
     if (schedule !== undefined) schedule.isCancelRequested = true;

@@ -3,38 +3,40 @@
 import type { KvEntry } from "../history/kv-entry.js";
 
 export class KvState {
-  readonly #entries: Map<string, KvEntry>;
+  /** Null: none yet. Most executions have none. */
+  #entries: Map<string, KvEntry> | null;
 
   constructor(snapshot: ReadonlyMap<string, KvEntry>) {
-    this.#entries = new Map(snapshot);
+    this.#entries = snapshot.size === 0 ? null : new Map(snapshot);
   }
 
   get(key: string): string | undefined {
-    return this.#entries.get(key)?.value;
+    return this.#entries?.get(key)?.value;
   }
 
   get size(): number {
-    return this.#entries.size;
+    return this.#entries?.size ?? 0;
   }
 
   set(key: string, value: string, lastUpdatedAtMs: number): void {
+    this.#entries ??= new Map();
     this.#entries.set(key, { value, lastUpdatedAtMs });
   }
 
   delete(key: string): void {
-    this.#entries.delete(key);
+    this.#entries?.delete(key);
   }
 
   clear(): void {
-    this.#entries.clear();
+    this.#entries = null;
   }
 
   /** Sorted, so that whatever code does for each key it does in the same order on every replay. */
   keys(): string[] {
-    return [...this.#entries.keys()].sort();
+    return [...(this.#entries?.keys() ?? [])].sort();
   }
 
   keysUpdatedBefore(timeMs: number): string[] {
-    return this.keys().filter((key) => this.#entries.get(key)!.lastUpdatedAtMs < timeMs);
+    return this.keys().filter((key) => this.#entries!.get(key)!.lastUpdatedAtMs < timeMs);
   }
 }

@@ -69,7 +69,7 @@ export class Orchestration implements OrchestrationContext {
   scheduleActivity<O>(
     activity: ActivityCallee | string,
     input?: unknown,
-    options: CallActivityOptions = {},
+    options: CallActivityOptions = NO_OPTIONS,
   ): DurableTask<O> {
     return this.#unlessRefused(() => this.#callActivity(activity, input, options));
   }
@@ -78,7 +78,7 @@ export class Orchestration implements OrchestrationContext {
     const definition = typeof activity === "string" ? null : activity;
     const name = nameOf(activity, "activity", "activity");
     const what = `activity '${name}'`;
-    checkOptions(what, options, CALL_ACTIVITY_CHECKS);
+    if (options !== NO_OPTIONS) checkOptions(what, options, CALL_ACTIVITY_CHECKS);
     const action: Action = {
       type: "CallActivity",
       name,
@@ -254,6 +254,8 @@ export class Orchestration implements OrchestrationContext {
     return refusalOf(this.#execution);
   }
 }
+
+const NO_OPTIONS: CallActivityOptions = Object.freeze({});
 
 /** Misspelled options are refused; what the right ones say is checked where it is used, in words of their own. */
 const unchecked = (): null => null;

@@ -13,7 +13,7 @@ import type { ErrorDetails } from "../history/error-details.js";
 import type { ActivityExecute } from "../history/work-item.js";
 import type { ActivityRef, Fact } from "../observer.js";
 import { type ActivityAnswer, activityRef, CallContext, Cancellation, callActivity } from "./activity-call.js";
-import type { AckEnd, HeldWorkItem, Withdrawal } from "./held-work-item.js";
+import type { AckEnd, HeldWorkItem, Withdrawal, WithdrawalListener } from "./held-work-item.js";
 import type { RuntimeServices } from "./services.js";
 
 export type Interruption = Withdrawal | "shutdown";
@@ -25,62 +25,76 @@ const NOT_STORED: ErrorDetails = Object.freeze({
   retryable: true,
 });
 
-const NOBODY = Promise.resolve(null);
-const DELIVERED = Promise.resolve();
-
 type RunEnd = Pick<Extract<Fact, { type: "activity-ended" }>, "outcome" | "details" | "error">;
 
-export class ActivityRun {
+const nothing = (): void => {};
+
+export class ActivityRun implements WithdrawalListener {
   readonly #services: RuntimeServices;
   readonly #held: HeldWorkItem;
   readonly #ref: ActivityRef;
   readonly #cancellation = new Cancellation();
-  #onInterrupted: () => void = () => {};
+  readonly #startedAt: number;
+  #onInterrupted = nothing;
   #interruption: Interruption | null = null;
   #hasAnswered = false;
   #hasGrace = true;
-  #endGrace: () => void = () => {};
+  #endGrace = nothing;
+  #delivery: Promise<void> | null = null;
 
   constructor(services: RuntimeServices, held: HeldWorkItem, workerId: string) {
     this.#services = services;
     this.#held = held;
     this.#ref = activityRef(held.item, held.attempt, workerId);
-    held.listen((why) => this.interrupt(why));
+    this.#startedAt = services.clock.now();
+    held.listen(this);
   }
 
   get item(): ActivityExecute {
     return this.#held.item;
   }
 
-  /** Resolves when the activity is over. Its outcome may then still be on its way: until `delivered`, which never rejects. */
-  async run(definition: ActivityDefinition, client: Client): Promise<{ readonly delivered: Promise<void> }> {
-    const { clock, emit, options } = this.#services;
-    const startedAt = clock.now();
+  /** The outcome on its way to the store, once the activity is over; the item is then released. Never rejects. Null: there is none. */
+  get delivery(): Promise<void> | null {
+    return this.#delivery;
+  }
+
+  /** Resolves when the activity is over. Its outcome may then still be on its way. */
+  run(definition: ActivityDefinition, client: Client): Promise<void> {
+    const { emit, options } = this.#services;
     emit({ type: "activity-started", ref: this.#ref });
     const context = new CallContext(this.#ref, this.item, { client, emit, cancellation: this.#cancellation });
     const call = callActivity(definition, context, this.item, options.limits.maxPayloadBytes);
-    const answer = await this.#unlessInterrupted(call);
-    if (answer === null) {
-      const end = await this.#windDown(call); // A1
-      emit({ type: "activity-ended", ref: this.#ref, durationMs: clock.now() - startedAt, ...end });
-      return { delivered: DELIVERED };
-    }
-    this.#hasAnswered = true;
-    return { delivered: this.#deliver(answer, clock.now() - startedAt) };
-  }
-
-  async #deliver(answer: ActivityAnswer, durationMs: number): Promise<void> {
-    const end = runEnd(answer, await this.#held.ack(answer.completion));
-    this.#services.emit({ type: "activity-ended", ref: this.#ref, durationMs, ...end });
-  }
-
-  /** Null: it was interrupted first. */
-  #unlessInterrupted(call: Promise<ActivityAnswer>): Promise<ActivityAnswer | null> {
-    if (this.#interruption !== null) return NOBODY;
-    return new Promise((resolve) => {
-      this.#onInterrupted = () => resolve(null);
-      void call.then(resolve);
+    return new Promise((resolve, reject) => {
+      this.#onInterrupted = () => void this.#giveUp(call).then(resolve, reject);
+      if (this.#interruption !== null) return this.#onInterrupted();
+      void call.then((answer) => {
+        if (this.#interruption !== null) return; // A1
+        this.#hasAnswered = true;
+        this.#delivery = this.#deliver(answer, this.#durationMs());
+        resolve();
+      });
     });
+  }
+
+  #deliver(answer: ActivityAnswer, durationMs: number): Promise<void> {
+    return this.#held.ack(answer.completion).then((ackEnd) => {
+      this.#tellEnd(runEnd(answer, ackEnd), durationMs);
+      this.#held.release();
+    });
+  }
+
+  async #giveUp(call: Promise<unknown>): Promise<void> {
+    const end = await this.#windDown(call);
+    this.#tellEnd(end, this.#durationMs());
+  }
+
+  #durationMs(): number {
+    return this.#services.clock.now() - this.#startedAt;
+  }
+
+  #tellEnd(end: RunEnd, durationMs: number): void {
+    this.#services.emit({ type: "activity-ended", ref: this.#ref, durationMs, ...end });
   }
 
   /** The first interruption counts. A shutdown also cuts the grace period of an earlier one short. */

@@ -31,12 +31,7 @@ export class Breath {
     if (this.#turning !== null) return this.#turning; // B1
     this.#count();
     if (!this.#hasAnswered || this.#clock.now() - this.#turnedAt < LONGEST_STRETCH_MS) return null; // B2, B3
-    this.#turning = new Promise((resolve) => {
-      immediate(() => {
-        this.#turning = null;
-        resolve();
-      });
-    });
+    this.#turning = this.#nextTurn();
     return this.#turning;
   }
 
@@ -50,14 +45,25 @@ export class Breath {
     if (turn === this.#turn) this.#hasAnswered = true;
   }
 
+  #nextTurn(): Promise<void> {
+    return new Promise((resolve) => {
+      immediate(() => {
+        this.#turning = null;
+        resolve();
+      });
+    });
+  }
+
   #count(): void {
     if (this.#isCounting) return;
     this.#isCounting = true;
     this.#turnedAt = this.#clock.now();
-    immediate(() => {
-      this.#turn += 1;
-      this.#isCounting = false;
-      this.#hasAnswered = false;
-    });
+    immediate(this.#hasTurned);
   }
+
+  readonly #hasTurned = (): void => {
+    this.#turn += 1;
+    this.#isCounting = false;
+    this.#hasAnswered = false;
+  };
 }

@@ -28,8 +28,9 @@ export class ExecutionLedger {
   readonly usage = new LimitUsage();
   readonly #instance: string;
   readonly #activities = new Map<number, OpenActivity>();
-  readonly #timers = new Set<number>();
-  readonly #children = new Map<number, OpenChild>();
+  /** Null: none yet. So the next. */
+  #timers: Set<number> | null = null;
+  #children: Map<number, OpenChild> | null = null;
   #started: EventOf<"OrchestrationStarted"> | null = null;
   #terminal: Event | null = null;
   #lastEventId = 0;
@@ -75,17 +76,17 @@ export class ExecutionLedger {
 
   /** Oldest first. Timers that the code has dropped are among them: history does not tell. */
   timersInFlight(): number[] {
-    return [...this.#timers];
+    return [...(this.#timers ?? [])];
   }
 
   /** Children that have neither ended nor been told to, oldest first. */
   childrenInFlight(): OpenChild[] {
-    return [...this.#children.values()].filter((child) => !child.isCancelRequested);
+    return [...(this.#children?.values() ?? [])].filter((child) => !child.isCancelRequested);
   }
 
   /** The child that this scheduling event started, as long as it has not ended. */
   child(scheduleId: number | null): OpenChild | null {
-    return scheduleId === null ? null : (this.#children.get(scheduleId) ?? null);
+    return scheduleId === null ? null : (this.#children?.get(scheduleId) ?? null);
   }
 
   add(event: Event): void {
@@ -101,8 +102,8 @@ export class ExecutionLedger {
     this.#started = event;
     this.#terminal = null;
     this.#activities.clear();
-    this.#timers.clear();
-    this.#children.clear();
+    this.#timers = null;
+    this.#children = null;
   }
 
   #trackOpenWork(event: Event): void {
@@ -112,9 +113,11 @@ export class ExecutionLedger {
         this.#activities.set(event.eventId, { isInline: isInlineCall(event.name), isCancelRequested: false });
         break;
       case "TimerCreated":
+        this.#timers ??= new Set();
         this.#timers.add(event.eventId);
         break;
       case "SubOrchestrationScheduled":
+        this.#children ??= new Map();
         this.#children.set(event.eventId, {
           name: event.name,
           instance: childInstance(this.#instance, event.instance),
@@ -127,17 +130,17 @@ export class ExecutionLedger {
         this.#activities.delete(source);
         break;
       case "TimerFired":
-        this.#timers.delete(source);
+        this.#timers?.delete(source);
         break;
       case "SubOrchestrationCompleted":
       case "SubOrchestrationFailed":
-        this.#children.delete(source);
+        this.#children?.delete(source);
         break;
       case "ActivityCancelRequested":
         markCancelled(this.#activities.get(source));
         break;
       case "SubOrchestrationCancelRequested":
-        markCancelled(this.#children.get(source));
+        markCancelled(this.#children?.get(source));
         break;
       default:
         break;

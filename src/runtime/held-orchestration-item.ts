@@ -28,6 +28,8 @@ export class HeldOrchestrationItem implements LockHolder<void> {
   readonly lockToken: string;
   readonly #services: RuntimeServices;
   readonly #holder: string;
+  /** When it was fetched. */
+  readonly since: number;
   readonly #lock: KeptLock<void>;
   #isLost = false;
 
@@ -38,8 +40,9 @@ export class HeldOrchestrationItem implements LockHolder<void> {
     this.#services = services;
     this.lockToken = locked.lockToken;
     this.#holder = holder;
+    this.since = clock.now();
     const { orchestratorLockTimeoutMs, orchestratorLockRenewalBufferMs } = options;
-    this.#lock = new KeptLock(this, clock, orchestratorLockTimeoutMs, orchestratorLockRenewalBufferMs); // H1
+    this.#lock = new KeptLock(this, clock, this.since, orchestratorLockTimeoutMs, orchestratorLockRenewalBufferMs); // H1
   }
 
   /**

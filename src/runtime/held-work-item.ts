@@ -21,6 +21,11 @@ export type ActivityCompletion = ActivityCompleted | ActivityFailed;
  */
 export type Withdrawal = "terminated" | "cancelled" | "lock-lost";
 
+/** Who works on it. */
+export interface WithdrawalListener {
+  interrupt(why: Withdrawal): void;
+}
+
 /** `abandoned`: the store refuses the completion for good, or the runtime is being shut down; it will be run again. */
 export type AckEnd = "acked" | "cancelled" | "lock-lost" | "abandoned";
 
@@ -40,7 +45,7 @@ export class HeldWorkItem implements LockHolder<ExecutionState> {
   readonly #lock: KeptLock<ExecutionState>;
   #liveUntil: number;
   #isLost = false;
-  #onWithdrawn: (why: Withdrawal) => void = () => {};
+  #listener: WithdrawalListener | null = null;
 
   /** `aborting` ends the patience with a failing store: the item is then given back instead. */
   constructor(services: RuntimeServices, locked: LockedWorkItem, holder: string, aborting: AbortSignal) {
@@ -52,13 +57,14 @@ export class HeldWorkItem implements LockHolder<ExecutionState> {
     this.#lockToken = locked.lockToken;
     this.#holder = holder;
     this.#aborting = aborting;
-    this.#liveUntil = clock.now() + options.workerLockTimeoutMs;
-    this.#lock = new KeptLock(this, clock, options.workerLockTimeoutMs, options.workerLockRenewalBufferMs); // H1
+    const now = clock.now();
+    this.#liveUntil = now + options.workerLockTimeoutMs;
+    this.#lock = new KeptLock(this, clock, now, options.workerLockTimeoutMs, options.workerLockRenewalBufferMs); // H1
   }
 
   /** Tells one listener, perhaps more than once, that nobody wants the result any more. */
-  listen(onWithdrawn: (why: Withdrawal) => void): void {
-    this.#onWithdrawn = onWithdrawn;
+  listen(listener: WithdrawalListener): void {
+    this.#listener = listener;
   }
 
   /** Hands in the completion; `null` only for what is known to be unwanted. */
@@ -105,12 +111,12 @@ export class HeldWorkItem implements LockHolder<ExecutionState> {
   }
 
   lockRenewed(state: ExecutionState): void {
-    if (state === "terminated") this.#onWithdrawn("terminated");
+    if (state === "terminated") this.#listener?.interrupt("terminated");
   }
 
   lockLost(): void {
     this.#isLost = true;
-    this.#onWithdrawn(this.#howLost());
+    this.#listener?.interrupt(this.#howLost());
   }
 
   /** Nobody can take over a lock that is live, so where ours is gone before its time, the item itself is gone. */

@@ -34,7 +34,7 @@ export function renewalIntervalMs(lockTimeoutMs: number, renewalBufferMs: number
   return Math.max(1, Math.floor(Math.min(half, Math.max(asked, lockTimeoutMs / MOST_RENEWALS))));
 }
 
-/** Renews a lock from now on. */
+/** Renews a lock that was taken at `now`, from now on. */
 export class KeptLock<T> {
   readonly #holder: LockHolder<T>;
   readonly #clock: Clock;
@@ -44,13 +44,13 @@ export class KeptLock<T> {
   #liveUntil: number;
   #timer: Timer;
 
-  constructor(holder: LockHolder<T>, clock: Clock, lockTimeoutMs: number, renewalBufferMs: number) {
+  constructor(holder: LockHolder<T>, clock: Clock, now: number, lockTimeoutMs: number, renewalBufferMs: number) {
     this.#holder = holder;
     this.#clock = clock;
     this.#lockTimeoutMs = lockTimeoutMs;
     this.#intervalMs = renewalIntervalMs(lockTimeoutMs, renewalBufferMs);
-    this.#liveUntil = clock.now() + lockTimeoutMs;
-    this.#timer = setSharedTimer(clock, this.#intervalMs, this.#renewOnce);
+    this.#liveUntil = now + lockTimeoutMs;
+    this.#timer = setSharedTimer(clock, this.#intervalMs, this.#renewOnce, now);
   }
 
   stop(): void {

@@ -9,9 +9,9 @@
 //       takes something again: an outage of any length fails no instance.
 
 import { setMaxListeners } from "node:events";
-import { messageOf, ProviderError, unreachable } from "../errors.js";
-import type { CapabilityFilter, ScheduledId } from "../provider/provider.js";
-import { HeldOrchestrationItem } from "./held-orchestration-item.js";
+import { messageOf, ProviderError } from "../errors.js";
+import type { FetchOrchestrationOptions, ScheduledId } from "../provider/provider.js";
+import { type AckEnd, HeldOrchestrationItem } from "./held-orchestration-item.js";
 import { MissingActivities } from "./missing-activities.js";
 import { OrchestrationTurn, type TurnDecision } from "./orchestration-turn.js";
 import type { RuntimeServices } from "./services.js";
@@ -34,7 +34,6 @@ export class OrchestrationDispatcher {
   readonly #warm: WarmInstances;
   readonly #turn: OrchestrationTurn;
   readonly #missing: MissingActivities;
-  readonly #capability: CapabilityFilter;
   readonly #stopping = new AbortController();
   /** Turns in a row, of any instance, that could not be committed for a reason that may pass. */
   #storeFailures = 0;
@@ -46,7 +45,6 @@ export class OrchestrationDispatcher {
     this.#warm = new WarmInstances(services.options.warmCacheBytes);
     this.#turn = new OrchestrationTurn(services, this.#warm);
     this.#missing = new MissingActivities(services);
-    this.#capability = { supportedVersions: [services.options.supportedReplayVersions] };
     setMaxListeners(0, this.#stopping.signal); // One for every slot that waits.
   }
 
@@ -69,46 +67,50 @@ export class OrchestrationDispatcher {
   }
 
   #runLoop(slot: string): Promise<void> {
+    const options = this.#fetchOptions(slot);
     return runSlot({
       name: slot,
       clock: this.#services.clock,
       emit: this.#services.emit,
       stopping: this.#stopping.signal,
       minPollIntervalMs: this.#services.options.minPollIntervalMs,
-      step: () => this.#step(slot),
+      step: () => this.#step(slot, options),
     });
   }
 
-  async #step(slot: string): Promise<"worked" | "idle"> {
-    const { provider, options } = this.#services;
-    const locked = await provider.fetchOrchestrationItem({
+  /** A slot asks for the same all its life. */
+  #fetchOptions(slot: string): FetchOrchestrationOptions {
+    const { options } = this.#services;
+    return {
       lockTimeoutMs: options.orchestratorLockTimeoutMs,
       pollTimeoutMs: options.longPollTimeoutMs,
-      capability: this.#capability,
+      capability: { supportedVersions: [options.supportedReplayVersions] },
       dispatcherId: slot,
       warm: this.#warm.marks,
       signal: this.#stopping.signal,
-    });
+    };
+  }
+
+  async #step(slot: string, options: FetchOrchestrationOptions): Promise<"worked" | "idle"> {
+    const locked = await this.#services.provider.fetchOrchestrationItem(options);
     if (locked === null) return "idle";
     const held = new HeldOrchestrationItem(this.#services, locked, slot);
     try {
-      const fetchedAt = this.#services.clock.now();
-      const decision = await this.#decide(slot, held);
-      if (decision.kind === "commit") await this.#commit(held, decision, fetchedAt);
-      else await this.#abandon(held, decision);
+      let decision: TurnDecision;
+      try {
+        decision = this.#stopping.signal.aborted ? SHUTTING_DOWN : await this.#turn.decide(held.item, held.attempt); // D4
+      } catch (error) {
+        decision = this.#undecided(slot, held, error);
+      }
+      if (decision.kind === "abandon") await this.#abandon(held, decision);
+      else {
+        const end = await this.#commit(held, decision);
+        if (end.kind !== "acked") await this.#notCommitted(held, end);
+      }
     } finally {
       held.release();
     }
     return "worked";
-  }
-
-  async #decide(slot: string, held: HeldOrchestrationItem): Promise<TurnDecision> {
-    if (this.#stopping.signal.aborted) return SHUTTING_DOWN; // D4
-    try {
-      return await this.#turn.decide(held.item, held.attempt);
-    } catch (error) {
-      return this.#undecided(slot, held, error);
-    }
   }
 
   /** What fails here is the store, or a bug of ours: given back either way, and poison if it never passes. D1 */
@@ -120,34 +122,30 @@ export class OrchestrationDispatcher {
     return decision;
   }
 
-  async #commit(held: HeldOrchestrationItem, decision: Commit, fetchedAt: number): Promise<void> {
+  #commit(held: HeldOrchestrationItem, decision: Commit): Promise<AckEnd> {
     const { live } = decision;
     if (live !== null) this.#warm.put(live, held.lockToken); // D2
-    const onAcked = (): void => this.#committed(held, decision, this.#services.clock.now() - fetchedAt);
-    const end = await held.ack(decision.commit, onAcked);
-    if (end.kind !== "acked") this.#warm.discard(held.item.instance, held.lockToken);
-    switch (end.kind) {
-      case "acked":
-        return;
-      case "lock-lost":
-        return this.#services.emit({ type: "turn-lock-lost", instanceId: held.item.instance });
-      case "failed":
-        return this.#abandon(held, this.#storeFailed(held.attempt, end.error));
-      default:
-        return unreachable(end);
-    }
+    return held.ack(decision.commit, () => this.#committed(held, decision));
   }
 
-  #committed(held: HeldOrchestrationItem, decision: Commit, durationMs: number): void {
-    const { emit } = this.#services;
+  async #notCommitted(held: HeldOrchestrationItem, end: Exclude<AckEnd, { kind: "acked" }>): Promise<void> {
+    this.#warm.discard(held.item.instance, held.lockToken); // D2
+    if (end.kind === "failed") return this.#abandon(held, this.#storeFailed(held.attempt, end.error));
+    this.#services.emit({ type: "turn-lock-lost", instanceId: held.item.instance });
+  }
+
+  #committed(held: HeldOrchestrationItem, decision: Commit): void {
+    const { emit, clock } = this.#services;
     const { commit, turn, facts } = decision;
     this.#storeFailures = 0;
     if (commit.cancelledActivities.length > 0) this.#hooks.onActivitiesCancelled(commit.cancelledActivities); // D3
     if (turn !== null) {
       const { ref, isWarm, initiatedBy } = turn;
+      const durationMs = clock.now() - held.since;
       if (initiatedBy !== null) emit({ type: "orchestration-started", ref, initiatedBy });
-      const counts = { newEvents: commit.events.length, messages: held.item.messages.length };
-      emit({ type: "turn-committed", ref, durationMs, ...counts, isWarm });
+      const newEvents = commit.events.length;
+      const messages = held.item.messages.length;
+      emit({ type: "turn-committed", ref, durationMs, newEvents, messages, isWarm });
       for (const fact of this.#missing.among(commit.workerItems, ref)) emit(fact);
     }
     for (const fact of facts) emit(fact);

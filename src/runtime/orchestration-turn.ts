@@ -29,7 +29,7 @@ import type { RuntimeServices } from "./services.js";
 import { answerSystemCalls, isSystemCall } from "./system-answers.js";
 import { emptyCommit, turnCommit } from "./turn-commit.js";
 import { dropped, recordTurn } from "./turn-facts.js";
-import { throughTurnGate } from "./turn-gate.js";
+import { enterTurnGate, leaveTurnGate } from "./turn-gate.js";
 import { findBreach, findHistoryBreach } from "./turn-limits.js";
 import { GivenBack, unregisteredDelayMs } from "./unregistered-backoff.js";
 import type { LiveExecution, WarmInstances } from "./warm-instances.js";
@@ -144,7 +144,7 @@ export class OrchestrationTurn {
       case "never-started":
         return this.#consume(item, "instance-never-started", batch.collisions);
       case "start":
-        return this.#advance(newExecution(item, attempt, batch), null);
+        return this.#advance(newExecution(item, attempt, batch, ledger), null);
       case "resume":
         return this.#advance(sameExecution(item, attempt, batch, ledger), live);
       default:
@@ -180,7 +180,14 @@ export class OrchestrationTurn {
 
     const execution = live?.execution ?? this.#execution(subject, ref, resolved!.handler);
     const { messages } = subject.batch;
-    const outcome = await throughTurnGate(() => execution.turn({ nowMs: clock.now(), messages }));
+    const entry = enterTurnGate();
+    if (entry !== null) await entry;
+    let outcome: TurnOutcome;
+    try {
+      outcome = await execution.turn({ nowMs: clock.now(), messages });
+    } finally {
+      leaveTurnGate();
+    }
     const { limits } = options;
     const breach = findBreach(outcome, limits) ?? findHistoryBreach(outcome, subject.ledger.usage, limits);
     if (breach !== null) return this.#fail(subject, ref, breach);
@@ -337,7 +344,7 @@ export class OrchestrationTurn {
     }
     const attempts = { attemptCount: attempt, maxAttempts: options.maxAttempts };
     if (batch.kind === "start" && batch.start.initiatedBy === "continueAsNew") {
-      const successor = newExecution(item, attempt, batch); // T3
+      const successor = newExecution(item, attempt, batch, new ExecutionLedger(item.instance)); // T3
       const details = this.#cut(corruptHistoryDetails(item, successor.executionId, attempts));
       const ref = refOf(successor, successor.version ?? UNKNOWN_VERSION);
       return withPoisonFact(await this.#fail(successor, ref, details), item.instance, details);
@@ -364,9 +371,10 @@ function newExecution(
   item: OrchestrationItem,
   attempt: number,
   batch: Extract<MessageBatch, { kind: "start" }>,
+  before: ExecutionLedger,
 ): Subject {
   const { start } = batch;
-  const ledger = new ExecutionLedger(item.instance);
+  const ledger = before.eventCount === 0 ? before : new ExecutionLedger(item.instance);
   const { executionId, name, version } = start;
   return { item, attempt, batch, ledger, executionId, start, name, version };
 }

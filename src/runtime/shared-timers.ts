@@ -21,8 +21,8 @@ class Queue {
     this.#delayMs = delayMs;
   }
 
-  set(callback: () => void): Timer {
-    const timer = new SharedTimer(this, this.#clock.now() + this.#delayMs, callback);
+  set(callback: () => void, now: number): Timer {
+    const timer = new SharedTimer(this, now + this.#delayMs, callback);
     timer.place = this.#timers.add(timer);
     this.#timer ??= this.#clock.setTimer(this.#delayMs, this.#fire);
     return timer;
@@ -76,9 +76,9 @@ class SharedTimer implements Timer {
 /** By clock, and by length: a runtime has a handful of lengths. */
 const queues = new WeakMap<Clock, Map<number, Queue>>();
 
-/** As `clock.setTimer`, for lengths that are used again and again. */
-export function setSharedTimer(clock: Clock, delayMs: number, callback: () => void): Timer {
-  return (queues.get(clock)?.get(delayMs) ?? newQueue(clock, delayMs)).set(callback);
+/** As `clock.setTimer`, for lengths that are used again and again. `now`: for whoever has just looked at the clock. */
+export function setSharedTimer(clock: Clock, delayMs: number, callback: () => void, now = clock.now()): Timer {
+  return (queues.get(clock)?.get(delayMs) ?? newQueue(clock, delayMs)).set(callback, now);
 }
 
 function newQueue(clock: Clock, delayMs: number): Queue {

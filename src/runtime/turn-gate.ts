@@ -15,13 +15,23 @@ let turnsInSlice = 0;
 
 /** Runs the turn when all those before it are over. Answers as it does. */
 export async function throughTurnGate<T>(turn: () => Promise<T>): Promise<T> {
-  if (isTaken || mustYield()) await becomesFree();
-  isTaken = true; // G1
+  const entry = enterTurnGate();
+  if (entry !== null) await entry;
   try {
     return await turn();
   } finally {
-    leave();
+    leaveTurnGate();
   }
+}
+
+/**
+ * For whoever takes turns all the time, and has a promise of its own to wait with. Null: it is in. Otherwise it is when this
+ * resolves. Either way it must leave, however its turn ends.
+ */
+export function enterTurnGate(): Promise<void> | null {
+  if (isTaken || mustYield()) return becomesFree();
+  isTaken = true; // G1
+  return null;
 }
 
 /** For whoever came last. */
@@ -32,7 +42,7 @@ function becomesFree(): Promise<void> {
   });
 }
 
-function leave(): void {
+export function leaveTurnGate(): void {
   isTaken = waiting.length > 0; // Nobody overtakes those who wait.
   if (!isTaken) return;
   if (mustYield()) letNextPassLater();

@@ -15,11 +15,11 @@ import type { LimitUsage } from "./limit-usage.js";
  */
 export function findBreach(outcome: TurnOutcome, limits: Limits): ErrorDetails | null {
   const message =
-    firstBreach(outcome.events, (event) => statusBreach(event, limits)) ??
-    firstBreach(outcome.events, (event) => kvValueBreach(event, limits)) ??
+    firstBreach(outcome.events, limits, statusBreach) ??
+    firstBreach(outcome.events, limits, kvValueBreach) ??
     kvCountBreach(outcome, limits) ??
     carryForwardBreach(outcome, limits) ??
-    firstBreach(outcome.events, (event) => payloadBreachOf(event, limits));
+    firstBreach(outcome.events, limits, payloadBreachOf);
   return message === null ? tooLongFailure(outcome, limits) : orchestrationFailed(message);
 }
 
@@ -43,9 +43,13 @@ function historyTooLong(limit: keyof Limits, size: number, unit: string, limits:
   return limitExceeded(limit, message);
 }
 
-function firstBreach(events: readonly Event[], breachOf: (event: Event) => string | null): string | null {
+function firstBreach(
+  events: readonly Event[],
+  limits: Limits,
+  breachOf: (event: Event, limits: Limits) => string | null,
+): string | null {
   for (const event of events) {
-    const breach = breachOf(event);
+    const breach = breachOf(event, limits);
     if (breach !== null) return breach;
   }
   return null;

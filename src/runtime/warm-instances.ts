@@ -63,7 +63,7 @@ export class WarmInstances {
     this.#entries.set(instance, { live, lockToken, bytes });
     this.#marks.set(instance, lockToken);
     this.#bytes += bytes;
-    this.#evict();
+    if (this.#bytes > this.#maxBytes) this.#evict();
   }
 
   /** Its commit has failed. One that somebody has put here since stays. */

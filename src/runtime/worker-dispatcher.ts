@@ -16,7 +16,7 @@ import { encodeWorkItem } from "../history/codec.js";
 import type { ErrorDetails } from "../history/error-details.js";
 import { cutFailure } from "../history/failure-size.js";
 import type { ActivityExecute } from "../history/work-item.js";
-import type { LockedWorkItem, ScheduledId, SessionFetch } from "../provider/provider.js";
+import type { FetchWorkOptions, LockedWorkItem, ScheduledId, SessionFetch } from "../provider/provider.js";
 import { activityRef } from "./activity-call.js";
 import { ActivityRun } from "./activity-run.js";
 import { HeldWorkItem } from "./held-work-item.js";
@@ -31,6 +31,8 @@ interface Slot {
   readonly session: SessionFetch;
   /** Ends its wait for work. Used for one wait after the other, until it has ended one. */
   interruption: AbortController;
+  /** What it asks for. Null: it has not asked yet. */
+  options: FetchWorkOptions | null;
   isWaiting: boolean;
   /** Whether it waits for sessions too. */
   takesSessions: boolean;
@@ -110,12 +112,11 @@ export class WorkerDispatcher {
   }
 
   async #step(slot: Slot): Promise<"worked" | "idle"> {
-    if (slot.interruption.signal.aborted) slot.interruption = new AbortController();
-    slot.takesSessions = !this.#sessions.isFull;
+    slot.options = this.#fetchOptions(slot);
     slot.isWaiting = true;
     let locked: LockedWorkItem | null;
     try {
-      locked = await this.#fetch(slot);
+      locked = await this.#services.provider.fetchWorkItem(slot.options);
     } finally {
       slot.isWaiting = false;
     }
@@ -125,22 +126,30 @@ export class WorkerDispatcher {
     if (held === null) return slot.interruption.signal.aborted ? "worked" : "idle";
     try {
       await this.#admit(slot, held);
+      slot.delivery = slot.run?.delivery ?? null;
     } finally {
+      slot.run = null;
       if (slot.delivery === null) held.release();
     }
     return "worked";
   }
 
-  #fetch({ id, session, interruption, takesSessions }: Slot): Promise<LockedWorkItem | null> {
-    const { provider, options } = this.#services;
-    return provider.fetchWorkItem({
+  /** As the last time, as long as nobody has ended a wait and there is room for sessions as there was. D5 */
+  #fetchOptions(slot: Slot): FetchWorkOptions {
+    const takesSessions = !this.#sessions.isFull;
+    const isInterrupted = slot.interruption.signal.aborted;
+    if (slot.options !== null && !isInterrupted && slot.takesSessions === takesSessions) return slot.options;
+    if (isInterrupted) slot.interruption = new AbortController();
+    slot.takesSessions = takesSessions;
+    const { options } = this.#services;
+    return {
       lockTimeoutMs: options.workerLockTimeoutMs,
       pollTimeoutMs: options.longPollTimeoutMs,
       tagFilter: options.tagFilter,
-      dispatcherId: id,
-      signal: interruption.signal,
-      ...(takesSessions ? { session } : {}),
-    });
+      dispatcherId: slot.id,
+      signal: slot.interruption.signal,
+      ...(takesSessions ? { session: slot.session } : {}),
+    };
   }
 
   #admit(slot: Slot, held: HeldWorkItem): Promise<void> {
@@ -155,7 +164,7 @@ export class WorkerDispatcher {
     this.#adjustWaits();
     try {
       await this.#handle(slot, held);
-      if (slot.delivery !== null) await slot.delivery;
+      if (slot.run !== null) await slot.run.delivery;
     } finally {
       this.#sessions.leave(sessionId);
       this.#adjustWaits();
@@ -169,21 +178,15 @@ export class WorkerDispatcher {
     }
   }
 
-  async #handle(slot: Slot, held: HeldWorkItem): Promise<void> {
+  #handle(slot: Slot, held: HeldWorkItem): Promise<void> {
     const { options, registry } = this.#services;
     if (held.executionState === "terminated") return this.#skip(slot, held); // D2
     const definition = registry.activity(held.item.name);
     if (definition === null) return this.#postpone(slot, held);
     if (held.attempt > options.maxAttempts) return this.#poison(slot, held, held.attempt, null);
 
-    const run = new ActivityRun(this.#services, held, slot.id);
-    slot.run = run;
-    try {
-      const { delivered } = await run.run(definition, this.#client);
-      slot.delivery = delivered.then(() => held.release());
-    } finally {
-      slot.run = null;
-    }
+    slot.run = new ActivityRun(this.#services, held, slot.id);
+    return slot.run.run(definition, this.#client);
   }
 
   async #skip(slot: Slot, held: HeldWorkItem): Promise<void> {
@@ -225,7 +228,7 @@ function slotsOf({ options, runtimeId, registry }: RuntimeServices): readonly Sl
   return Array.from({ length: count }, (_, index) => {
     const id = `work-${index}-${workerNodeId ?? runtimeId}`;
     const session = { ownerId: workerNodeId ?? id, lockTimeoutMs };
-    const idle = { isWaiting: false, takesSessions: true, run: null, delivery: null };
+    const idle = { options: null, isWaiting: false, takesSessions: true, run: null, delivery: null };
     return { id, session, interruption: new AbortController(), ...idle };
   });
 }

@@ -73,24 +73,32 @@ class InstrumentedProvider extends ProviderWrapper {
   #timed<T>(operation: string, call: () => Promise<T>): Promise<T> {
     const startedAt = this.#clock.now();
     const { turn } = this.#pause;
-    const failed = (error: unknown): never => {
-      this.#tell(operation, startedAt, 0, error instanceof Error ? error : new Error(messageOf(error)));
-      throw error;
-    };
-    try {
-      return call().then((answer) => {
+    const called = begun(call);
+    // First, so that it is told before the caller goes on. The caller gets the answer itself, not one that comes later.
+    called.then(
+      (answer) => {
         this.#pause.answered(turn);
         this.#tell(operation, startedAt, countItems(operation, answer), null);
-        return answer;
-      }, failed);
-    } catch (error) {
-      return Promise.reject(error).catch(failed); // A provider that throws instead.
-    }
+      },
+      (error: unknown) => {
+        this.#tell(operation, startedAt, 0, error instanceof Error ? error : new Error(messageOf(error)));
+      },
+    );
+    return called;
   }
 
   #tell(operation: string, startedAt: number, items: number, error: Error | null): void {
     const durationMs = this.#clock.now() - startedAt;
     this.#emit({ type: "provider-call", provider: this.inner.name, operation, durationMs, items, error });
+  }
+}
+
+/** A provider may throw instead, or answer with what is only like a promise. */
+function begun<T>(call: () => Promise<T>): Promise<T> {
+  try {
+    return Promise.resolve(call());
+  } catch (error) {
+    return Promise.reject(error);
   }
 }
 

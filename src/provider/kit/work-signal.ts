@@ -134,7 +134,7 @@ export class WorkSignal<T = unknown, Want = undefined> {
   longPoll(poll: LongPoll<T, Want>): Promise<T | null> {
     return new Promise((resolve, reject) => {
       this.#polls += 1;
-      new Poll<T, Want>(poll, this.#clock.now() + poll.pollTimeoutMs, this.#host, { resolve, reject }).begin();
+      new Poll<T, Want>(poll, this.#clock.now() + poll.pollTimeoutMs, this.#host, resolve, reject).begin();
     });
   }
 
@@ -297,11 +297,6 @@ interface PollHost<T, Want> {
   unlisten(place: Place<Poll<T, Want>>, signal: AbortSignal): void;
 }
 
-interface Answer<T> {
-  resolve(value: T | null): void;
-  reject(error: unknown): void;
-}
-
 /** Whoever is woken looks after the one who woke it has been answered. */
 const settled = Promise.resolve();
 
@@ -313,7 +308,9 @@ class Poll<T, Want> implements Reservation<T, Want> {
   readonly deadline: number;
   readonly #poll: LongPoll<T, Want>;
   readonly #host: PollHost<T, Want>;
-  readonly #answer: Answer<T>;
+  /** Its two answers. */
+  readonly #onFound: (value: T | null) => void;
+  readonly #onFailed: (error: unknown) => void;
   /** As of the last look, or of the reservation. */
   #generation = 0;
   #isReserved = false;
@@ -322,11 +319,18 @@ class Poll<T, Want> implements Reservation<T, Want> {
   /** Among those whom its caller can end. */
   #listening: Place<Poll<T, Want>> | null = null;
 
-  constructor(poll: LongPoll<T, Want>, deadline: number, host: PollHost<T, Want>, answer: Answer<T>) {
+  constructor(
+    poll: LongPoll<T, Want>,
+    deadline: number,
+    host: PollHost<T, Want>,
+    onFound: (value: T | null) => void,
+    onFailed: (error: unknown) => void,
+  ) {
     this.#poll = poll;
     this.deadline = deadline;
     this.#host = host;
-    this.#answer = answer;
+    this.#onFound = onFound;
+    this.#onFailed = onFailed;
   }
 
   get group(): string {
@@ -445,12 +449,12 @@ class Poll<T, Want> implements Reservation<T, Want> {
 
   #resolve(value: T | null): void {
     this.#ended();
-    this.#answer.resolve(value);
+    this.#onFound(value);
   }
 
   #reject(error: unknown): void {
     this.#ended();
-    this.#answer.reject(error);
+    this.#onFailed(error);
   }
 
   #ended(): void {

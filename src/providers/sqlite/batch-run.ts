@@ -128,7 +128,8 @@ export class BatchRun {
 
   /** Those who take work, or the others. */
   #run(areFetches: boolean): void {
-    for (const [place, call] of this.#calls.entries()) {
+    for (let place = 0; place < this.#calls.length; place += 1) {
+      const call = this.#calls[place]!;
       if (call.isFetch === areFetches) this.outcomes[place] = this.#runOne(call);
     }
   }

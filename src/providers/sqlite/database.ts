@@ -35,12 +35,16 @@ const MOST_ROWS = 32;
 /** A statement for many rows: `before` and `after` stand around as many copies of `row` as there are rows. */
 export class ManyRows {
   readonly #texts: string[] = [];
+  /** How many values a row has. */
+  readonly width: number;
 
   constructor(
     readonly before: string,
     readonly row: string,
     readonly after: string,
-  ) {}
+  ) {
+    this.width = row.split("?").length - 1;
+  }
 
   sql(size: number): string {
     let text = this.#texts[size];
@@ -190,25 +194,25 @@ export class Database {
   }
 
   /**
-   * Many rows with few statements, in their order. Answers how many it has changed. `stirs`: whether one of them may be
-   * ready.
+   * Many rows with few statements, in their order. `values`: of one row after the other. Answers how many it has changed.
+   * `stirs`: whether one of them may be ready.
    */
-  runMany(statement: ManyRows, rows: readonly (readonly SqlValue[])[], stirs = true): number {
+  runMany(statement: ManyRows, values: readonly SqlValue[], stirs = true): number {
+    const { width } = statement;
+    const rows = values.length / width;
     let changes = 0;
-    for (let from = 0; from < rows.length; ) {
+    for (let from = 0; from < rows; ) {
       this.#lastFrom = from;
-      const size = Math.min(MOST_ROWS, 2 ** (31 - Math.clz32(rows.length - from)));
-      const values: SqlValue[] = [];
-      for (let place = from; place < from + size; place += 1) values.push(...rows[place]!);
+      const size = Math.min(MOST_ROWS, 2 ** (31 - Math.clz32(rows - from)));
       const still = this.#still;
-      changes += this.run(statement.sql(size), ...values);
+      changes += this.run(statement.sql(size), ...values.slice(from * width, (from + size) * width));
       if (!stirs) this.#still = still;
       from += size;
     }
     return changes;
   }
 
-  /** Where the last statement of the last `runMany` began. What comes before has been written. */
+  /** The row with which the last statement of the last `runMany` began. What comes before has been written. */
   get lastFrom(): number {
     return this.#lastFrom;
   }

@@ -27,7 +27,16 @@ import { type Identity, identify, newIdentity } from "./instances.js";
 import type { InstanceFacts } from "./known-instances.js";
 import { kvSnapshot } from "./kv.js";
 import { isSecretOf } from "./lock-token.js";
-import { deleteLock, deleteTaken, forgetLock, isAnyReady, newTurnLock, nextMessageAt } from "./orchestrator-queue.js";
+import {
+  deleteLock,
+  deleteTaken,
+  forgetLock,
+  isAnyReady,
+  newTurnLock,
+  nextMessageAt,
+  type TurnLock,
+  turnTokenOf,
+} from "./orchestrator-queue.js";
 import type { Transaction } from "./transaction.js";
 
 /** Whether a message has become visible, or a lock has expired. */
@@ -150,7 +159,8 @@ interface MessageRow {
 
 /** The messages of one lock. */
 interface Batch {
-  readonly lock: ReturnType<typeof newTurnLock> & { readonly lockedUntil: number };
+  readonly lock: TurnLock;
+  readonly token: string;
   readonly attemptCount: number;
   readonly rows: number;
   /** Those that could be decoded, oldest due time first. */
@@ -182,7 +192,7 @@ function fetchNew(
 ): LockedOrchestrationItem | null {
   for (let row = nextNew(tx); row !== null; row = nextNew(tx)) {
     if (!isReplayable(row, range)) return null;
-    const locked = describe(tx, row, options, takeNew(tx, row.instance_id, lockInstance(tx, row, options)));
+    const locked = describe(tx, row, options, takeNew(tx, row, options));
     if (locked !== null) return locked;
   }
   return null;
@@ -233,13 +243,16 @@ export function fetchAhead(
   if (range === undefined || !isReplayable(row, range)) return null;
   const isWarm = isSecretOf(row.last_commit, options.warm?.get(fromColumn(row.instance_id)));
   if (!isWarm) return null;
-  return describe(tx, row, options, takeNew(tx, row.instance_id, lockInstance(tx, row, options)));
+  return describe(tx, row, options, takeNew(tx, row, options));
 }
 
-function takeNew(tx: Transaction, instanceId: string, lock: Batch["lock"]): Batch {
-  const { messages, rows } = tx.newMessages.take(instanceId);
-  tx.own.lockedTurn(instanceId, { ...lock, rows });
-  return { lock, attemptCount: 1, rows: rows.length, messages };
+function takeNew(tx: Transaction, row: CandidateRow, options: FetchOrchestrationOptions): Batch {
+  const lockedUntil = lockEnd(tx, options);
+  const lock = lockInstance(tx, row, lockedUntil);
+  const token = turnTokenOf(lock);
+  const { messages, rows } = tx.newMessages.take(row.instance_id);
+  tx.own.lockedTurn({ lock, token, lockedUntil, rows });
+  return { lock, token, attemptCount: 1, rows: rows.length, messages };
 }
 
 /** As the tables would tell of an instance that is not in them. */
@@ -261,9 +274,23 @@ function lockable(tx: Transaction, instanceId: string): Lockable {
     return { ...asTheTablesTell(tx, instanceId), isKnown: false };
   }
   const locked_until = tx.own.turnEnd(instanceId);
-  const ours = { instance_id: instanceId, locked_until, isKnown: locked_until === null };
-  if (current === null) return { ...NEVER_RUN, ...ours };
-  return { ...current.facts, ...ours, last_commit: current.secret, status: "Running", has_begun: 1 };
+  const isKnown = locked_until === null;
+  if (current === null) return { ...NEVER_RUN, instance_id: instanceId, locked_until, isKnown };
+  const { facts, secret } = current;
+  return {
+    instance_id: instanceId,
+    orchestration_name: facts.orchestration_name,
+    orchestration_version: facts.orchestration_version,
+    current_execution_id: facts.current_execution_id,
+    last_commit: secret,
+    status: "Running",
+    pinned_major: facts.pinned_major,
+    pinned_minor: facts.pinned_minor,
+    pinned_patch: facts.pinned_patch,
+    has_begun: 1,
+    locked_until,
+    isKnown,
+  };
 }
 
 function isHeld(tx: Transaction, row: LockableRow): boolean {
@@ -338,7 +365,7 @@ function describe(
       messages: batch.messages,
       kvSnapshot: past.kvSnapshot,
     },
-    lockToken: batch.lock.token,
+    lockToken: batch.token,
     attemptCount: batch.attemptCount,
   };
 }
@@ -385,24 +412,31 @@ function knownIdentity(row: CandidateRow): Identity | null {
   };
 }
 
-function lockInstance(tx: Transaction, row: CandidateRow, { lockTimeoutMs }: FetchOrchestrationOptions): Batch["lock"] {
-  const lock = newTurnLock(tx, row.instance_id, row.status === "Running" ? row.current_execution_id : 0);
+function lockEnd(tx: Transaction, { lockTimeoutMs }: FetchOrchestrationOptions): number {
   const lockedUntil = tx.timeIn(lockTimeoutMs);
   if (lockedUntil <= tx.now) tx.isDueReady = false;
-  tx.newMessages.lock(row.instance_id, lock.secret, lockedUntil, lock.lockedAt);
   tx.effects.messageAt(lockedUntil);
-  return { ...lock, lockedUntil };
+  return lockedUntil;
+}
+
+function lockInstance(tx: Transaction, row: CandidateRow, lockedUntil: number): TurnLock {
+  const lock = newTurnLock(tx, row.instance_id, row.status === "Running" ? row.current_execution_id : 0);
+  tx.newMessages.lock(row.instance_id, lock.secret, lockedUntil, lock.lockedAt);
+  return lock;
 }
 
 function takeBatch(tx: Transaction, candidate: CandidateRow, options: FetchOrchestrationOptions): Batch {
-  const lock = lockInstance(tx, candidate, options);
+  const lockedUntil = lockEnd(tx, options);
+  const lock = lockInstance(tx, candidate, lockedUntil);
+  const token = turnTokenOf(lock);
   tx.newMessages.writeAll();
   const rows = tx.db
     .changeAll<MessageRow>(takeMessages, candidate.instance_id, tx.now)
     .sort((a, b) => a.due_at - b.due_at || a.id - b.id);
-  tx.own.lockedTurn(candidate.instance_id, { ...lock, rows: rows.map(({ id }) => id) });
+  tx.own.lockedTurn({ lock, token, lockedUntil, rows: rows.map(({ id }) => id) });
   return {
     lock,
+    token,
     attemptCount: rows.reduce((highest, row) => Math.max(highest, row.attempt_count), 0),
     rows: rows.length,
     messages: decodeMessages(tx, rows),

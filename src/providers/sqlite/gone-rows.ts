@@ -28,7 +28,7 @@ export class RowsMissing extends Error {
 
 export class GoneRows implements KeptWrites {
   readonly #db: Database;
-  readonly #keys = new Map<Departure, (readonly [SqlValue])[]>();
+  readonly #keys = new Map<Departure, SqlValue[]>();
   tables: Tables = 0;
   /** How many are not deleted yet. */
   count = 0;
@@ -65,7 +65,7 @@ export class GoneRows implements KeptWrites {
     this.count += 1;
     this.tables |= departure.table;
     const keys = this.#keys.get(departure);
-    if (keys === undefined) this.#keys.set(departure, [[key]]);
-    else keys.push([key]);
+    if (keys === undefined) this.#keys.set(departure, [key]);
+    else keys.push(key);
   }
 }

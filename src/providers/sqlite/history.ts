@@ -3,7 +3,7 @@
 import { CodecError, messageOf, ProviderError } from "../../errors.js";
 import { decodeEvent, encodeEvent } from "../../history/codec.js";
 import type { Event } from "../../history/event.js";
-import { checkEventIds, eventTaken } from "../../provider/kit/refusals.js";
+import { checkEventIds } from "../../provider/kit/refusals.js";
 import { toColumn } from "../../provider/kit/text-column.js";
 import type { Database } from "./database.js";
 import type { Transaction } from "./transaction.js";
@@ -42,8 +42,7 @@ export function appendEvents(
   checkEventIds(operation, events);
   const instanceId = toColumn(instance);
   for (const event of events) {
-    const row = [instanceId, executionId, event.eventId, event.type, encodeEvent(event)] as const;
-    tx.newEvents.add(row, (cause) => eventTaken(operation, event, { cause }));
+    tx.newEvents.add(operation, instanceId, executionId, event, encodeEvent(event));
   }
 }
 

@@ -54,9 +54,10 @@ export class KnownInstances {
   /** A turn of it was committed under that lock, and it goes on. `named`: what the turn says that it is, where it does. */
   committed(instanceId: string, secret: string, named: InstanceFacts | null): void {
     const before = this.#fetched.get(secret);
-    this.ended(instanceId, secret);
     const facts = before === null ? named : named === null ? before : undefined;
-    if (facts == null) return;
+    if (facts == null) return this.ended(instanceId, secret);
+    this.#fetched.delete(secret);
+    this.#starting.delete(instanceId);
     this.#committed.set(instanceId, { secret, facts, epoch: this.#epoch });
     forgetOldest(this.#committed); // K2
   }

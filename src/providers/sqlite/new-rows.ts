@@ -7,9 +7,10 @@
 //   N3. Whoever looks into a table writes what is kept for it first.
 //   N4. What is taken and used up before it is written is never written: neither message nor lock.
 
-import type { ProviderError } from "../../errors.js";
 import { encodeWorkItem } from "../../history/codec.js";
+import type { Event } from "../../history/event.js";
 import type { ActivityExecute, OrchestratorItem } from "../../history/work-item.js";
+import { eventTaken } from "../../provider/kit/refusals.js";
 import { letsThrough } from "../../provider/kit/tag-filter.js";
 import { toNullableColumn } from "../../provider/kit/text-column.js";
 import type { TagFilter } from "../../provider/provider.js";
@@ -51,8 +52,6 @@ const insertEvents = new ManyRows(
 const selectLastMessage = "SELECT COALESCE(MAX(id), 0) AS id FROM duroxide_orchestrator_queue";
 const selectLastActivity = "SELECT COALESCE(MAX(id), 0) AS id FROM duroxide_worker_queue";
 
-type Row = readonly SqlValue[];
-
 export interface NewMessage {
   readonly item: OrchestratorItem;
   readonly isStart: boolean;
@@ -72,6 +71,14 @@ interface MessageRow {
   readonly state: "ready" | "taken";
 }
 
+/** As above, of a lock. */
+interface NewLock {
+  readonly instanceId: string;
+  readonly secret: string;
+  readonly lockedUntil: number;
+  readonly lockedAt: number;
+}
+
 /** What one fetch takes of them. */
 interface TakenMessages {
   readonly messages: readonly OrchestratorItem[];
@@ -83,7 +90,7 @@ export class NewMessages {
   readonly #db: Database;
   readonly #free = new Map<string, NewMessage[]>();
   readonly #heldBack = new Map<string, NewMessage[]>();
-  readonly #locks = new Map<string, Row>();
+  readonly #locks = new Map<string, NewLock>();
   /** By their ids. */
   readonly #rows = new Map<number, MessageRow>();
   /** Whether one of the rows can be fetched. */
@@ -138,7 +145,7 @@ export class NewMessages {
 
   lock(instanceId: string, secret: string, lockedUntil: number, lockedAt: number): void {
     this.happened += 1;
-    this.#locks.set(instanceId, [instanceId, secret, lockedUntil, lockedAt]);
+    this.#locks.set(instanceId, { instanceId, secret, lockedUntil, lockedAt });
   }
 
   /** Those of the instance as one batch, fetched for the first time. */
@@ -192,12 +199,19 @@ export class NewMessages {
   writeTaken(): void {
     this.happened += this.#rows.size + this.#locks.size;
     if (this.#rows.size > 0) {
-      const rows = Array.from(this.#rows.values(), (row) => this.#columns(row));
+      const values: SqlValue[] = [];
+      for (const row of this.#rows.values()) pushMessage(values, row);
       this.#rows.clear();
-      this.#db.runMany(insertMessages, rows, this.#hasReady);
+      this.#db.runMany(insertMessages, values, this.#hasReady);
     }
     this.#hasReady = false;
-    if (this.#locks.size > 0) this.#db.runMany(insertLocks, [...this.#locks.values()]);
+    if (this.#locks.size > 0) {
+      const values: SqlValue[] = [];
+      for (const lock of this.#locks.values()) {
+        values.push(lock.instanceId, lock.secret, lock.lockedUntil, lock.lockedAt);
+      }
+      this.#db.runMany(insertLocks, values);
+    }
     this.#locks.clear();
   }
 
@@ -212,12 +226,12 @@ export class NewMessages {
     this.#rows.set(id, { id, instanceId, message, state });
     return id;
   }
+}
 
-  #columns({ id, instanceId, message, state }: MessageRow): Row {
-    const { item, isStart, parentId, at } = message;
-    const attempts = state === "taken" ? 1 : 0;
-    return [id, instanceId, state, at, at, isStart ? 1 : 0, parentId, attempts, encodeWorkItem(item)];
-  }
+function pushMessage(values: SqlValue[], { id, instanceId, message, state }: MessageRow): void {
+  const { item, isStart, parentId, at } = message;
+  const attempts = state === "taken" ? 1 : 0;
+  values.push(id, instanceId, state, at, at, isStart ? 1 : 0, parentId, attempts, encodeWorkItem(item));
 }
 
 export interface NewActivity {
@@ -235,7 +249,8 @@ export interface NewActivity {
 export class NewActivities {
   readonly #db: Database;
   #waiting: NewActivity[] = [];
-  #rows: Row[] = [];
+  /** Of the rows that have an id, one after the other. */
+  #values: SqlValue[] = [];
   /** Null: nobody knows. */
   #lastId: number | null = null;
   /** How much has happened to them: made, taken, written or tried to be. */
@@ -267,9 +282,10 @@ export class NewActivities {
     const hasReady = this.#waiting.length > 0;
     for (const activity of this.#waiting) this.#keep(activity, null, null, 0);
     this.#waiting = [];
-    this.happened += this.#rows.length;
-    if (this.#rows.length > 0) this.#db.runMany(insertActivities, this.#rows, hasReady);
-    this.#rows = [];
+    const values = this.#values;
+    this.#values = [];
+    this.happened += values.length;
+    if (values.length > 0) this.#db.runMany(insertActivities, values, hasReady);
     this.#lastId = null;
   }
 
@@ -278,20 +294,23 @@ export class NewActivities {
     heldUntil: number | null,
     secret: string | null,
     attempts: number,
-  ) {
+  ): number {
     this.#lastId ??= this.#db.get<{ readonly id: number }>(selectLastActivity)!.id;
     this.#lastId += 1;
-    const place = [this.#lastId, instanceId, item.executionId, item.id, toNullableColumn(item.tag)] as const;
-    this.#rows.push([...place, heldUntil, secret, attempts, at, text]);
+    this.#values.push(this.#lastId, instanceId, item.executionId, item.id, toNullableColumn(item.tag));
+    this.#values.push(heldUntil, secret, attempts, at, text);
     return this.#lastId;
   }
 }
 
-/** Events, and what to say where one is there already. */
+/** Events, and who is refused where one is there already. */
 export class NewEvents {
   readonly #db: Database;
-  #rows: Row[] = [];
-  #refusals: ((cause: unknown) => ProviderError)[] = [];
+  /** Of one row after the other. */
+  #values: SqlValue[] = [];
+  #events: Event[] = [];
+  /** By whom each of them was added. */
+  #operations: string[] = [];
   /** How much has happened to them: made, taken, written or tried to be. */
   happened = 0;
 
@@ -299,34 +318,38 @@ export class NewEvents {
     this.#db = db;
   }
 
-  add(row: Row, refusal: (cause: unknown) => ProviderError): void {
+  /** `instanceId`: as a column; `text`: of the event. */
+  add(operation: string, instanceId: string, executionId: number, event: Event, text: string): void {
     this.happened += 1;
-    this.#rows.push(row);
-    this.#refusals.push(refusal);
+    this.#values.push(instanceId, executionId, event.eventId, event.type, text);
+    this.#events.push(event);
+    this.#operations.push(operation);
   }
 
   /** @throws ProviderError "duplicate-event" for the first that is there already; then the transaction must be taken back */
   writeAll(): void {
-    if (this.#rows.length === 0) return;
+    if (this.#events.length === 0) return;
     this.happened += 1;
-    const [rows, refusals] = [this.#rows, this.#refusals];
-    this.#rows = [];
-    this.#refusals = [];
+    const [values, events, operations] = [this.#values, this.#events, this.#operations];
+    this.#values = [];
+    this.#events = [];
+    this.#operations = [];
     try {
-      this.#db.runMany(insertEvents, rows);
+      this.#db.runMany(insertEvents, values);
     } catch (error) {
-      const from = this.#db.lastFrom;
-      if (isConstraintViolation(error)) this.#blame(rows.slice(from), refusals.slice(from));
+      if (isConstraintViolation(error)) this.#blame(values, events, operations);
       throw error;
     }
   }
 
-  #blame(rows: readonly Row[], refusals: readonly ((cause: unknown) => ProviderError)[]): void {
-    for (const [place, row] of rows.entries()) {
+  /** Among those of the statement that failed. */
+  #blame(values: readonly SqlValue[], events: readonly Event[], operations: readonly string[]): void {
+    const { width } = insertEvents;
+    for (let place = this.#db.lastFrom; place < events.length; place += 1) {
       try {
-        this.#db.runMany(insertEvents, [row]);
-      } catch (error) {
-        throw isConstraintViolation(error) ? refusals[place]!(error) : error;
+        this.#db.runMany(insertEvents, values.slice(place * width, (place + 1) * width));
+      } catch (cause) {
+        throw isConstraintViolation(cause) ? eventTaken(operations[place]!, events[place]!, { cause }) : cause;
       }
     }
   }

@@ -13,6 +13,7 @@ import { toColumn, toNullableColumn } from "../../provider/kit/text-column.js";
 import type { AbandonOptions, ScheduledId } from "../../provider/provider.js";
 import { type Database, tablesIn } from "./database.js";
 import { newSecret, partsOf, tokenOf } from "./lock-token.js";
+import type { OwnTurn } from "./own-locks.js";
 import type { Transaction } from "./transaction.js";
 
 const insertMessage = `
@@ -92,14 +93,12 @@ export interface TurnLock {
   readonly executionId: number;
 }
 
-export function newTurnLock(
-  tx: Transaction,
-  instanceId: string,
-  executionId: number,
-): TurnLock & { readonly token: string } {
-  const secret = newSecret(tx.newToken);
-  const token = tokenOf(secret, `${tx.now}:${executionId}:${instanceId}`);
-  return { instanceId, executionId, lockedAt: tx.now, secret, token };
+export function newTurnLock(tx: Transaction, instanceId: string, executionId: number): TurnLock {
+  return { instanceId, executionId, lockedAt: tx.now, secret: newSecret(tx.newToken) };
+}
+
+export function turnTokenOf({ secret, lockedAt, executionId, instanceId }: TurnLock): string {
+  return tokenOf(secret, `${lockedAt}:${executionId}:${instanceId}`);
 }
 
 export function turnLockOf(token: string): TurnLock {
@@ -158,19 +157,23 @@ export function cancelTimer(tx: Transaction, { instance, executionId, id }: Sche
 
 /** Ends a live lock and removes its batch: the first step of an ack. Answers whose it was, as a column. */
 export function consumeBatch(tx: Transaction, operation: string, token: string): TurnLock {
+  const own = tx.own.endTurn(token, tx.now);
+  if (own !== null) {
+    removeBatch(tx, own);
+    return own.lock;
+  }
   const lock = turnLockOf(token);
   const { instanceId, secret, lockedAt } = lock;
-  const rows = tx.own.endTurn(instanceId, secret, tx.now);
-  if (rows !== null) {
-    if (tx.newMessages.useUp(instanceId, rows)) return lock;
-    tx.gone.lock(instanceId);
-    for (const row of rows) tx.gone.message(row);
-    return lock;
-  }
   if (tx.newMessages.isLocked(instanceId)) tx.newMessages.writeTaken();
   if (tx.db.run(deleteLiveLock, instanceId, secret, tx.now) === 0) throw lockLost(operation, token);
   tx.db.run(deleteTaken, instanceId, lockedAt);
   return lock;
+}
+
+function removeBatch(tx: Transaction, { lock, rows }: OwnTurn): void {
+  if (tx.newMessages.useUp(lock.instanceId, rows)) return;
+  tx.gone.lock(lock.instanceId);
+  for (const row of rows) tx.gone.message(row);
 }
 
 export function abandonBatch(tx: Transaction, token: string, options: AbandonOptions): void {

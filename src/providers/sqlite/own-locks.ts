@@ -2,27 +2,31 @@
 //
 //   O1. It is true as long as the epoch of the database lasts: nobody else has written since. Then all of it is forgotten.
 //   O2. Whatever happens to a lock but its ack makes it forgotten, too. Of what is not known here the tables tell.
+//   O3. A lock is found by its token as it was handed out: whoever acks has that very text, and nothing need be read from it.
 
 import type { Database } from "./database.js";
-
-interface OwnLock {
-  readonly secret: string;
-  readonly lockedUntil: number;
-}
+import type { TurnLock } from "./orchestrator-queue.js";
 
 /** The lock of an instance. */
-interface OwnTurn extends OwnLock {
+export interface OwnTurn {
+  readonly lock: TurnLock;
+  readonly token: string;
+  readonly lockedUntil: number;
   /** Of the messages of its batch. */
   readonly rows: readonly number[];
 }
 
 /** The lock of an activity. */
-interface OwnActivity extends OwnLock {
+interface OwnActivity {
+  readonly token: string;
+  readonly lockedUntil: number;
   readonly attempts: number;
 }
 
 export class OwnLocks {
+  /** By instance, and by token. O3 */
   readonly #turns = new Map<string, OwnTurn>();
+  readonly #turnsByToken = new Map<string, OwnTurn>();
   readonly #activities = new Map<number, OwnActivity>();
   #epoch = -1;
 
@@ -31,11 +35,15 @@ export class OwnLocks {
     if (epoch === this.#epoch) return;
     this.#epoch = epoch;
     this.#turns.clear();
+    this.#turnsByToken.clear();
     this.#activities.clear();
   }
 
-  lockedTurn(instanceId: string, lock: OwnTurn): void {
-    this.#turns.set(instanceId, lock);
+  lockedTurn(turn: OwnTurn): void {
+    const { instanceId } = turn.lock;
+    this.forgetTurn(instanceId); // One that has expired.
+    this.#turns.set(instanceId, turn);
+    this.#turnsByToken.set(turn.token, turn);
   }
 
   /** Until when this process keeps the instance locked. Null: it does not. */
@@ -43,17 +51,21 @@ export class OwnLocks {
     return this.#turns.get(instanceId)?.lockedUntil ?? null;
   }
 
-  /** Ends the lock. Answers the rows of its batch; null: somebody must look. */
-  endTurn(instanceId: string, secret: string, now: number): readonly number[] | null {
-    const lock = this.#turns.get(instanceId);
-    if (!isLive(lock, secret, now)) return null;
-    this.#turns.delete(instanceId);
-    return lock.rows;
+  /** Ends the lock, and answers it; null: somebody must look. */
+  endTurn(token: string, now: number): OwnTurn | null {
+    const turn = this.#turnsByToken.get(token);
+    if (turn === undefined || turn.lockedUntil <= now) return null;
+    this.#turnsByToken.delete(token);
+    this.#turns.delete(turn.lock.instanceId);
+    return turn;
   }
 
   /** O2 */
   forgetTurn(instanceId: string): void {
+    const turn = this.#turns.get(instanceId);
+    if (turn === undefined) return;
     this.#turns.delete(instanceId);
+    this.#turnsByToken.delete(turn.token);
   }
 
   lockedActivity(id: number, lock: OwnActivity): void {
@@ -61,9 +73,9 @@ export class OwnLocks {
   }
 
   /** Ends the lock. Answers how often it was tried; null: somebody must look. */
-  endActivity(id: number, secret: string, now: number): number | null {
+  endActivity(id: number, token: string, now: number): number | null {
     const lock = this.#activities.get(id);
-    if (!isLive(lock, secret, now)) return null;
+    if (lock === undefined || lock.token !== token || lock.lockedUntil <= now) return null;
     this.#activities.delete(id);
     return lock.attempts;
   }
@@ -77,8 +89,4 @@ export class OwnLocks {
   forgetActivities(): void {
     this.#activities.clear();
   }
-}
-
-function isLive<Lock extends OwnLock>(lock: Lock | undefined, secret: string, now: number): lock is Lock {
-  return lock !== undefined && lock.secret === secret && lock.lockedUntil > now;
 }

@@ -14,6 +14,7 @@ import type {
   FetchWorkOptions,
   LockedOrchestrationItem,
   LockedWorkItem,
+  SemVerRange,
 } from "../../provider/provider.js";
 import type { Served, ServedAhead } from "./batch-run.js";
 import type { Database, Tables } from "./database.js";
@@ -23,17 +24,46 @@ import { MESSAGES, nextMessageAt } from "./orchestrator-queue.js";
 import type { Transaction } from "./transaction.js";
 import { ACTIVITIES, fetchActivity, nextActivityAt } from "./worker-queue.js";
 
-/** Takes work for one fetch, in whose transaction ever. */
-type Take<T> = (tx: Transaction) => T | null;
-
 /** How those who wait are looked for. */
 interface Want<T> {
-  readonly take: Take<T>;
+  /** Takes work for it, in whose transaction ever. */
+  take(tx: Transaction): T | null;
   /** Takes this one before the commit, if it may have it. F4 */
-  readonly takeAhead: (tx: Transaction, candidate: AheadCandidate) => T | null;
+  takeAhead(tx: Transaction, candidate: AheadCandidate): T | null;
 }
 
-const NOTHING_AHEAD = (): null => null;
+class WantedTurn implements Want<LockedOrchestrationItem> {
+  readonly #options: FetchOrchestrationOptions;
+
+  constructor(options: FetchOrchestrationOptions) {
+    this.#options = options;
+  }
+
+  take(tx: Transaction): LockedOrchestrationItem | null {
+    return fetchOrchestration(tx, this.#options);
+  }
+
+  takeAhead(tx: Transaction, candidate: AheadCandidate): LockedOrchestrationItem | null {
+    return fetchAhead(tx, candidate, this.#options);
+  }
+}
+
+class WantedActivity implements Want<LockedWorkItem> {
+  readonly #options: FetchWorkOptions;
+
+  constructor(options: FetchWorkOptions) {
+    this.#options = options;
+  }
+
+  take(tx: Transaction): LockedWorkItem | null {
+    return fetchActivity(tx, this.#options);
+  }
+
+  /** An activity never goes ahead (G8). */
+  takeAhead(): null {
+    return null;
+  }
+}
 
 /** What both kinds of fetches say. */
 type WaitOptions = Pick<FetchOrchestrationOptions | FetchWorkOptions, "pollTimeoutMs" | "signal">;
@@ -58,7 +88,7 @@ interface FetchDeps {
   readonly database: Database;
   readonly clock: Clock;
   /** Looks once, in a transaction. */
-  readonly look: <T>(operation: string, take: Take<T>) => Promise<T | null>;
+  readonly look: <T>(operation: string, take: (tx: Transaction) => T | null) => Promise<T | null>;
   /** Told when somebody begins to wait, and when the wait is over. Null: nobody else has to look out. */
   readonly lookout: Lookout | null;
 }
@@ -100,16 +130,12 @@ export class WaitingFetches {
 
   fetchTurn(options: FetchOrchestrationOptions): Promise<LockedOrchestrationItem | null> {
     if (options.capability?.supportedVersions.length === 0) return NOTHING;
-    return this.#search(this.#messages, options, {
-      take: (tx) => fetchOrchestration(tx, options),
-      takeAhead: (tx, candidate) => fetchAhead(tx, candidate, options),
-    });
+    return this.#search(this.#messages, options, new WantedTurn(options));
   }
 
   fetchActivity(options: FetchWorkOptions): Promise<LockedWorkItem | null> {
     if (options.tagFilter?.kind === "none") return NOTHING;
-    const take: Take<LockedWorkItem> = (tx) => fetchActivity(tx, options);
-    return this.#search(this.#activities, options, { take, takeAhead: NOTHING_AHEAD });
+    return this.#search(this.#activities, options, new WantedActivity(options));
   }
 
   /** Where it is known that nothing has fallen due, nobody need look. F2 */
@@ -133,8 +159,8 @@ export class WaitingFetches {
     effects.readyActivities = 0;
     const served = new ServedFetches(this.#deps.clock);
     try {
-      serveQueue(this.#messages, messages, served.turns, ({ take }) => take(tx));
-      serveQueue(this.#activities, activities, served.activities, ({ take }) => take(tx));
+      serveQueue(this.#messages, messages, served.turns, (want) => want.take(tx));
+      serveQueue(this.#activities, activities, served.activities, (want) => want.take(tx));
       return served;
     } catch (error) {
       served.giveBack();
@@ -148,9 +174,9 @@ export class WaitingFetches {
     try {
       const passesOver = this.#messages.signal.waiting >= tx.effects.readyMessages;
       const inLine = aheadInLine(tx, most, passesOver);
-      serveQueue(this.#messages, inLine.length, turns, ({ takeAhead }) => {
-        for (const [place, candidate] of inLine.entries()) {
-          const found = takeAhead(tx, candidate);
+      serveQueue(this.#messages, inLine.length, turns, (want) => {
+        for (let place = 0; place < inLine.length; place += 1) {
+          const found = want.takeAhead(tx, inLine[place]!);
           if (found !== null) inLine.splice(place, 1);
           if (found !== null || !passesOver) return found;
         }
@@ -194,18 +220,25 @@ export class WaitingFetches {
     const { pollTimeoutMs = 0, signal } = options;
     if (signal?.aborted) return NOTHING;
     const { look, lookout } = this.#deps;
-    if (pollTimeoutMs <= 0) return look(queue.operation, want.take);
+    if (pollTimeoutMs <= 0) return look(queue.operation, (tx) => want.take(tx));
     const search = new Search(queue, options, want, this.#deps);
     lookout?.enter();
     return queue.signal.longPoll(search);
   }
 }
 
+/** Of ranges that somebody has asked with: a dispatcher has the same one all its life. */
+const rangeNames = new WeakMap<SemVerRange, string>();
+
 function replaysVersions({ capability }: FetchOrchestrationOptions): string {
   const range = capability?.supportedVersions[0];
   if (range === undefined) return "any";
+  const known = rangeNames.get(range);
+  if (known !== undefined) return known;
   const { min, max } = range;
-  return `${min.major}.${min.minor}.${min.patch}-${max.major}.${max.minor}.${max.patch}`;
+  const name = `${min.major}.${min.minor}.${min.patch}-${max.major}.${max.minor}.${max.patch}`;
+  rangeNames.set(range, name);
+  return name;
 }
 
 /** A fetch that may wait. */
@@ -322,16 +355,18 @@ function serveQueue<T>(
   look: (want: Want<T>) => T | null,
 ): void {
   if (ready <= 0) return;
-  const waiting = [...signal.reserve(ready)];
+  const waiting = signal.reserve(ready);
+  let place = 0;
   try {
-    for (let next = waiting[0]; next !== undefined; next = waiting[0]) {
+    while (place < waiting.length) {
+      const next = waiting[place]!;
       const found = look(next.want);
-      waiting.shift();
+      place += 1;
       if (found === null) next.giveBack();
       else served.add(next, found);
     }
   } finally {
-    for (const unserved of waiting) unserved.giveBack();
+    for (; place < waiting.length; place += 1) waiting[place]!.giveBack();
   }
 }
 

@@ -20,7 +20,7 @@ import type {
 } from "../../provider/provider.js";
 import { type Database, tablesIn } from "./database.js";
 import { executionState } from "./instances.js";
-import { newSecret, partsOf, tokenOf } from "./lock-token.js";
+import { newSecret, partsOf, placeOf, tokenOf } from "./lock-token.js";
 import { enqueueMessage } from "./orchestrator-queue.js";
 import { claimSession, touchSession } from "./sessions.js";
 import type { Transaction } from "./transaction.js";
@@ -163,11 +163,12 @@ export function isAnyActivityReady({ db }: Transaction): boolean {
 }
 
 export function ackActivity(tx: Transaction, token: string, completion: OrchestratorItem | null): void {
-  const { id, secret } = activityLockOf(token);
-  const attempts = tx.own.endActivity(id, secret, tx.now);
+  const id = Number(placeOf(token));
+  const attempts = tx.own.endActivity(id, token, tx.now);
   if (attempts !== null) {
     tx.gone.activity(id);
   } else {
+    const { secret } = partsOf(token);
     const row = tx.db.change<{ readonly session_id: string | null }>(deleteTaken, id, secret, tx.now);
     if (row === undefined) throw lockLost("ackWorkItem", token);
     touchSession(tx, row.session_id);
@@ -255,11 +256,12 @@ function takeNew(tx: Transaction, options: FetchWorkOptions): LockedWorkItem | n
   const secret = newSecret(tx.newToken);
   const lockedUntil = holdUntil(tx, options);
   const id = tx.newActivities.take(activity, secret, lockedUntil);
-  tx.own.lockedActivity(id, { secret, lockedUntil, attempts: 1 });
+  const token = tokenOf(secret, String(id));
+  tx.own.lockedActivity(id, { token, lockedUntil, attempts: 1 });
   const { item } = activity;
   return {
     item,
-    lockToken: tokenOf(secret, String(id)),
+    lockToken: token,
     attemptCount: 1,
     executionState: activity.isRunning ? "running" : stateOf(tx, item),
   };
@@ -288,11 +290,12 @@ function take(tx: Transaction, { id, session_id }: Candidate, options: FetchWork
     tx.effects.warnings.push(`Activity row ${id} cannot be decoded and is set aside: ${messageOf(item)}`);
     return null;
   }
-  if (session_id === null) tx.own.lockedActivity(id, { secret, lockedUntil, attempts: row.attempt_count });
+  const token = tokenOf(secret, String(id));
+  if (session_id === null) tx.own.lockedActivity(id, { token, lockedUntil, attempts: row.attempt_count });
   else if (options.session !== undefined) claimSession(tx, session_id, options.session);
   return {
     item,
-    lockToken: tokenOf(secret, String(id)),
+    lockToken: token,
     attemptCount: row.attempt_count,
     executionState: stateOf(tx, item),
   };

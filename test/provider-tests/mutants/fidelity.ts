@@ -7,7 +7,7 @@ export const FIDELITY: readonly Mutant[] = [
     caughtBy: "every_event_comes_back",
     store: "sqlite",
     patches: [
-      { file: "history.ts", find: "encodeEvent(event)]", replace: "encodeEvent({ ...event, timestampMs: tx.now })]" },
+      { file: "history.ts", find: "encodeEvent(event))", replace: "encodeEvent({ ...event, timestampMs: tx.now }))" },
     ],
   },
   {
@@ -18,8 +18,8 @@ export const FIDELITY: readonly Mutant[] = [
     patches: [
       {
         file: "history.ts",
-        find: "encodeEvent(event)]",
-        replace: "encodeEvent({ ...event, instanceId: instance, executionId })]",
+        find: "encodeEvent(event))",
+        replace: "encodeEvent({ ...event, instanceId: instance, executionId }))",
       },
     ],
   },

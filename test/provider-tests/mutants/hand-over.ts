@@ -42,8 +42,8 @@ export const HAND_OVER: readonly Mutant[] = [
     patches: [
       {
         file: "new-rows.ts",
-        find: "    this.happened += 1;\n    const [rows, refusals]",
-        replace: "    const [rows, refusals]",
+        find: "    this.happened += 1;\n    const [values, events",
+        replace: "    const [values, events",
       },
     ],
   },

@@ -232,8 +232,8 @@ export const renewTaken`,
     patches: [
       {
         file: "own-locks.ts",
-        find: " && lock.lockedUntil > now;",
-        replace: ";",
+        find: " || turn.lockedUntil <= now",
+        replace: "",
       },
     ],
   },
@@ -245,7 +245,7 @@ export const renewTaken`,
     patches: [
       {
         file: "own-locks.ts",
-        find: " && lock.secret === secret",
+        find: " || lock.token !== token",
         replace: "",
       },
     ],

@@ -76,7 +76,7 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: "runtime/orchestration-dispatcher.ts",
-        find: '    if (end.kind !== "acked") this.#warm.discard(held.item.instance, held.lockToken);\n',
+        find: "    this.#warm.discard(held.item.instance, held.lockToken); // D2\n",
         replace: "",
       },
       {
