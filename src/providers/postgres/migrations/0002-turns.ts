@@ -978,9 +978,11 @@ BEGIN
       SELECT t.id FROM unnest(v_live[:p_locked]) WITH ORDINALITY AS t (id, n) WHERE t.id IS NOT NULL AND t.n <> ALL (v_named)
     );
   END IF;
+  IF v_rest <> '{}' AND v_steps <> '{}' THEN
+    PERFORM 1 FROM {schema}.instances AS i WHERE i.instance_id = ANY (v_rest || v_steps) ORDER BY i.instance_id FOR UPDATE; -- S9
+  END IF;
   IF v_rest <> '{}' THEN
-    -- One walk along each index (T7). Mostly all of them are known, current, and run. Steps are in the same walk: rows of instances
-    -- are locked in the order of their ids, too (S9).
+    -- One walk along each index (T7). Mostly all of them are known, current, and run.
     WITH changed AS (
       UPDATE {schema}.instances AS i SET
         current_execution_id = GREATEST(
@@ -989,27 +991,16 @@ BEGIN
         last_commit = p_tokens[array_position(p_ids, i.instance_id)],
         last_committer = p_committer,
         updated_at = p_now
-      WHERE i.instance_id = ANY (v_rest || v_steps) AND (
-        array_position(p_ids, i.instance_id) <= p_locked
-        OR i.last_commit = p_expected[array_position(p_ids, i.instance_id) - p_locked] AND EXISTS (
-          SELECT 1 FROM {schema}.executions AS x
-          WHERE x.instance_id = i.instance_id AND x.execution_id = i.current_execution_id AND x.status = 'Running'
-            AND (x.pinned_major IS NULL OR (x.pinned_major, x.pinned_minor, x.pinned_patch)
-              BETWEEN (p_min[1], p_min[2], p_min[3]) AND (p_max[1], p_max[2], p_max[3]))
-          OFFSET 0
-        )
-      )
-      RETURNING i.current_execution_id, i.instance_id
+      WHERE i.instance_id = ANY (v_rest)
+      RETURNING i.current_execution_id
     )
-    SELECT count(*) FILTER (WHERE changed.current_execution_id = v_execution AND changed.instance_id <> ALL (v_steps)),
-           count(*) FILTER (WHERE changed.instance_id = ANY (v_steps))
-    INTO v_current, v_stepped FROM changed;
+    SELECT count(*) FILTER (WHERE changed.current_execution_id = v_execution) INTO v_current FROM changed;
     v_is_usual := v_current = cardinality(v_rest) AND v_current = (
       SELECT count(*) FROM {schema}.executions AS x
       WHERE x.instance_id = ANY (v_rest) AND x.execution_id = v_execution AND x.status = 'Running'
     );
-  ELSIF v_steps <> '{}' THEN
-    -- The same, where there are only steps.
+  END IF;
+  IF v_steps <> '{}' THEN
     UPDATE {schema}.instances AS i SET
       last_commit = p_tokens[array_position(p_ids, i.instance_id)],
       last_committer = p_committer,
@@ -1024,8 +1015,6 @@ BEGIN
         OFFSET 0
       );
     GET DIAGNOSTICS v_stepped = ROW_COUNT;
-  END IF;
-  IF v_steps <> '{}' THEN
     -- S9: a later statement. Whoever has handed one of them out, and was waited for, is seen.
     SELECT EXISTS (SELECT 1 FROM {schema}.schedule AS s WHERE s.instance_id = ANY (v_steps)),
            EXISTS (SELECT 1 FROM {schema}.schedule AS s WHERE s.locked_until IS NULL AND s.place <= p_now AND s.ready_at <= p_now)
