@@ -229,6 +229,60 @@ describe("a batch that fails as a whole", () => {
   });
 });
 
+describe("a call that is answered before its batch is over", () => {
+  const refused = new ProviderError("invalid", "test", "refused");
+
+  /** "early" is answered at once; the batch ends when the test says so. */
+  function withEarly() {
+    const runs: string[][] = [];
+    let end: (answer: Answer | Error) => void = () => {};
+    const batcher = new Batcher<string, string>({
+      run: (calls, answer) => {
+        runs.push([...calls]);
+        const place = calls.indexOf("early");
+        if (place >= 0) answer(place, { value: "at once" });
+        return new Promise((resolve, reject) => {
+          end = (how) => (how instanceof Error ? reject(how) : resolve(how));
+        });
+      },
+      keyOf: (call) => call,
+    });
+    return { batcher, runs, end: (how: Answer | Error) => end(how) };
+  }
+
+  test("hears of it at once, and not again", async () => {
+    const { batcher, end } = withEarly();
+    const [early, late] = [batcher.submit("early"), batcher.submit("late")];
+    expect(await early).toBe("at once");
+    end([{ error: refused }, { value: "later" }]);
+    expect([await early, await late]).toEqual(["at once", "later"]);
+  });
+
+  test("is not run again when the others are run one by one", async () => {
+    const { batcher, runs, end } = withEarly();
+    const calls = ["early", "late", "later"].map((call) => batcher.submit(call));
+    await rounds();
+    end(refused);
+    await rounds();
+    end([{ value: "alone" }]);
+    await rounds();
+    end([{ value: "alone, too" }]);
+    expect(await Promise.all(calls)).toEqual(["at once", "alone", "alone, too"]);
+    expect(runs).toEqual([["early", "late", "later"], ["late"], ["later"]]);
+  });
+
+  test("still keeps its key until the batch is over", async () => {
+    const { batcher, runs, end } = withEarly();
+    await batcher.submit("early");
+    void batcher.submit("early");
+    await rounds();
+    expect(runs).toHaveLength(1);
+    end([{ value: "over" }]);
+    await rounds();
+    expect(runs).toHaveLength(2);
+  });
+});
+
 describe("calls with the same key", () => {
   const keyOf = (call: string): string | null => (call.includes(":") ? call.split(":")[0]! : null);
 

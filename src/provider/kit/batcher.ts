@@ -9,6 +9,7 @@
 //       them. Nothing else changes the order in which calls begin.
 //   B5. Every call is answered: also when what it is run by is wrong.
 //   B6. Calls of one lane begin in the order in which they came: they may share a batch, and are never in two at once.
+//   B7. A call may be answered before its batch is over. That answer counts; its key and its lane stay taken until the batch is over.
 
 import { InvalidOptionsError, MisuseError, ProviderError } from "../../errors.js";
 import { checkOptions, integerBetween, isFunction } from "../../options.js";
