@@ -53,20 +53,6 @@ export class LimitUsage {
     if (mostBytes(payload) > this.#used[limit]) this.#atLeast(limit, byteLength(payload));
   }
 
-  /** Whether half of any limit is passed. Hardly ever: so without a loop over their names. */
-  isNear(limits: Limits): boolean {
-    const used = this.#used;
-    return (
-      used.maxPayloadBytes >= limits.maxPayloadBytes * NEAR ||
-      used.maxHistoryEvents >= limits.maxHistoryEvents * NEAR ||
-      used.maxHistoryBytes >= limits.maxHistoryBytes * NEAR ||
-      used.maxCarryForwardEvents >= limits.maxCarryForwardEvents * NEAR ||
-      used.maxCustomStatusBytes >= limits.maxCustomStatusBytes * NEAR ||
-      used.maxKvKeys >= limits.maxKvKeys * NEAR ||
-      used.maxKvValueBytes >= limits.maxKvValueBytes * NEAR
-    );
-  }
-
   /** What a turn decided that no event says. U2 */
   addTurn({ kvKeyCount, result }: TurnOutcome): void {
     this.#atLeast("maxKvKeys", kvKeyCount);
@@ -80,10 +66,10 @@ export class LimitUsage {
 
 /** Adds a warning for each limit of which half was passed in between. U1 */
 export function nearLimits(ref: OrchestrationRef, before: Used, now: LimitUsage, limits: Limits, facts: Fact[]): void {
-  if (!now.isNear(limits)) return;
   for (const limit of LIMITS) {
-    const [near, value] = [limits[limit] * NEAR, now.used(limit)];
-    if (before[limit] < near && value >= near)
+    const near = limits[limit] * NEAR;
+    const value = now.used(limit);
+    if (value >= near && before[limit] < near)
       facts.push({ type: "limit-near", ref, limit, value, max: limits[limit] });
   }
 }
