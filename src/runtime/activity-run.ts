@@ -60,20 +60,23 @@ export class ActivityRun implements WithdrawalListener {
   }
 
   /** Resolves when the activity is over. Its outcome may then still be on its way. */
-  run(definition: ActivityDefinition, client: Client): Promise<void> {
+  async run(definition: ActivityDefinition, client: Client): Promise<void> {
     const { emit, options } = this.#services;
     emit({ type: "activity-started", ref: this.#ref });
     const context = new CallContext(this.#ref, this.item, { client, emit, cancellation: this.#cancellation });
     const call = callActivity(definition, context, this.item, options.limits.maxPayloadBytes);
-    return new Promise((resolve, reject) => {
-      this.#onInterrupted = () => void this.#giveUp(call).then(resolve, reject);
-      if (this.#interruption !== null) return this.#onInterrupted();
-      void call.then((answer) => {
-        if (this.#interruption !== null) return; // A1
-        this.#hasAnswered = true;
-        this.#delivery = this.#deliver(answer, this.#durationMs());
-        resolve();
-      });
+    const answer = await this.#unlessInterrupted(call);
+    if (answer === null) return this.#giveUp(call); // A1
+    this.#hasAnswered = true;
+    this.#delivery = this.#deliver(answer, this.#durationMs());
+  }
+
+  /** Null: it was interrupted first. */
+  #unlessInterrupted(call: Promise<ActivityAnswer>): Promise<ActivityAnswer | null> {
+    return new Promise((resolve) => {
+      this.#onInterrupted = () => resolve(null);
+      if (this.#interruption !== null) this.#onInterrupted();
+      else void call.then(resolve);
     });
   }
 

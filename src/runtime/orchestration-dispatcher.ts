@@ -81,14 +81,14 @@ export class OrchestrationDispatcher {
   /** A slot asks for the same all its life. */
   #fetchOptions(slot: string): FetchOrchestrationOptions {
     const { options } = this.#services;
-    return {
+    return Object.freeze({
       lockTimeoutMs: options.orchestratorLockTimeoutMs,
       pollTimeoutMs: options.longPollTimeoutMs,
-      capability: { supportedVersions: [options.supportedReplayVersions] },
+      capability: Object.freeze({ supportedVersions: Object.freeze([options.supportedReplayVersions]) }),
       dispatcherId: slot,
       warm: this.#warm.marks,
       signal: this.#stopping.signal,
-    };
+    });
   }
 
   async #step(slot: string, options: FetchOrchestrationOptions): Promise<"worked" | "idle"> {
@@ -137,11 +137,11 @@ export class OrchestrationDispatcher {
   #committed(held: HeldOrchestrationItem, decision: Commit): void {
     const { emit, clock } = this.#services;
     const { commit, turn, facts } = decision;
+    const durationMs = clock.now() - held.since;
     this.#storeFailures = 0;
     if (commit.cancelledActivities.length > 0) this.#hooks.onActivitiesCancelled(commit.cancelledActivities); // D3
     if (turn !== null) {
       const { ref, isWarm, initiatedBy } = turn;
-      const durationMs = clock.now() - held.since;
       if (initiatedBy !== null) emit({ type: "orchestration-started", ref, initiatedBy });
       const newEvents = commit.events.length;
       const messages = held.item.messages.length;

@@ -142,14 +142,14 @@ export class WorkerDispatcher {
     if (isInterrupted) slot.interruption = new AbortController();
     slot.takesSessions = takesSessions;
     const { options } = this.#services;
-    return {
+    return Object.freeze({
       lockTimeoutMs: options.workerLockTimeoutMs,
       pollTimeoutMs: options.longPollTimeoutMs,
       tagFilter: options.tagFilter,
       dispatcherId: slot.id,
       signal: slot.interruption.signal,
       ...(takesSessions ? { session: slot.session } : {}),
-    };
+    });
   }
 
   #admit(slot: Slot, held: HeldWorkItem): Promise<void> {
@@ -227,7 +227,7 @@ function slotsOf({ options, runtimeId, registry }: RuntimeServices): readonly Sl
   const count = options.tagFilter.kind === "none" || registry.activityNames().length === 0 ? 0 : workerConcurrency;
   return Array.from({ length: count }, (_, index) => {
     const id = `work-${index}-${workerNodeId ?? runtimeId}`;
-    const session = { ownerId: workerNodeId ?? id, lockTimeoutMs };
+    const session = Object.freeze({ ownerId: workerNodeId ?? id, lockTimeoutMs });
     const idle = { options: null, isWaiting: false, takesSessions: true, run: null, delivery: null };
     return { id, session, interruption: new AbortController(), ...idle };
   });

@@ -339,6 +339,18 @@ onServer("a statement that comes again and again", () => {
     expect(await say(connections, "a")).toBe("a");
     expect(await connections.query("test", NAMES)).toEqual(before);
   });
+
+  test("has an answer also where several connections are refused a name at the same time", async () => {
+    const connections = await open({ maxConnections: 4 });
+    const slow = "SELECT $1::int AS n, pg_sleep(0.05)::text AS slept";
+    const four = async (): Promise<unknown> =>
+      Promise.all([1, 2, 3, 4].map((n) => connections.queryOften("test", slow, [n])));
+    await four();
+    const forget = "DO $$ BEGIN PERFORM pg_sleep(0.05); EXECUTE 'DEALLOCATE ALL'; END $$";
+    await Promise.all([1, 2, 3, 4].map(() => connections.query("test", forget)));
+
+    expect(await four()).toMatchObject([[{ n: 1 }], [{ n: 2 }], [{ n: 3 }], [{ n: 4 }]]);
+  });
 });
 
 const KILL = `

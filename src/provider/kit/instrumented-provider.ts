@@ -75,15 +75,17 @@ class InstrumentedProvider extends ProviderWrapper {
     const { turn } = this.#pause;
     const called = begun(call);
     // First, so that it is told before the caller goes on. The caller gets the answer itself, not one that comes later.
-    called.then(
-      (answer) => {
-        this.#pause.answered(turn);
-        this.#tell(operation, startedAt, countItems(operation, answer), null);
-      },
-      (error: unknown) => {
-        this.#tell(operation, startedAt, 0, error instanceof Error ? error : new Error(messageOf(error)));
-      },
-    );
+    called
+      .then(
+        (answer) => {
+          this.#pause.answered(turn);
+          this.#tell(operation, startedAt, countItems(operation, answer), null);
+        },
+        (error: unknown) => {
+          this.#tell(operation, startedAt, 0, error instanceof Error ? error : new Error(messageOf(error)));
+        },
+      )
+      .catch(() => {}); // Of a clock that throws whoever asks it next hears.
     return called;
   }
 
@@ -93,10 +95,13 @@ class InstrumentedProvider extends ProviderWrapper {
   }
 }
 
-/** A provider may throw instead, or answer with what is only like a promise. */
+/** A provider may throw instead, or answer with what is only like a promise, or with nothing at all: that is no success. */
 function begun<T>(call: () => Promise<T>): Promise<T> {
   try {
-    return Promise.resolve(call());
+    const called: PromiseLike<T> | undefined = call();
+    if (typeof called?.then !== "function")
+      throw new TypeError("the provider has answered with something that is no promise");
+    return Promise.resolve(called);
   } catch (error) {
     return Promise.reject(error);
   }

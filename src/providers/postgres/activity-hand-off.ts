@@ -5,6 +5,7 @@
 //   H2. Whoever was reserved is given something or waits on: every offer is settled, or given back.
 //   H3. One offer is to fetches that want the same. The others look for themselves at what is left.
 //   H4. Where something older is ready, they get that, oldest first, as if they had looked.
+//   H5. They get it when everybody has heard of the commit that it comes from (`after-answers.ts`).
 
 import type { ActivityExecute } from "../../history/work-item.js";
 import { letsThrough } from "../../provider/kit/tag-filter.js";
@@ -13,6 +14,7 @@ import type { Reservation } from "../../provider/kit/work-signal.js";
 import type { FetchWorkOptions, LockedWorkItem, TagFilter } from "../../provider/provider.js";
 import type { ActivityPart, ActivityQueue } from "./activity-queue.js";
 import { wantsSame } from "./activity-queue.js";
+import { afterAllAnswers } from "./after-answers.js";
 import { activityToken, newSecret } from "./lock-token.js";
 import type { QueueSignal } from "./queue-signal.js";
 import type { SqlValue } from "./session.js";
@@ -108,6 +110,17 @@ export class ActivityHandOff {
     const rows = new Map(parts.flatMap(({ part, turn, id }) => (part === "given" ? [[turn, id] as const] : [])));
     const over = new Set(parts.flatMap(({ part, turn }) => (part === "over" ? [turn] : [])));
     if (rows.size > 0) this.#signal.wakeAt(until);
+    afterAllAnswers(() => this.#handOver(activities, takers, rows, over, until)); // H5
+    return rows.size;
+  }
+
+  #handOver(
+    activities: readonly OfferedActivity[],
+    takers: readonly (Waiting | null)[],
+    rows: ReadonlyMap<number, number>,
+    over: ReadonlySet<number>,
+    until: number,
+  ): void {
     const isOver = until < this.#store.clock.now(); // The statement took longer than the locks: others may have them by now.
     for (const [place, taker] of takers.entries()) {
       if (taker === null) continue;
@@ -124,7 +137,6 @@ export class ActivityHandOff {
         executionState: over.has(turn) ? "terminated" : "running",
       });
     }
-    return rows.size;
   }
 
   #giveClaimed(
@@ -136,11 +148,13 @@ export class ActivityHandOff {
     const secrets = activities.flatMap(({ wish }) => wish?.secret ?? []);
     const claim = this.#queue.claimOf(parts.filter(isClaimed), secrets, endsAt);
     const claimants = takers.filter((taker) => taker !== null);
-    for (const [place, taker] of claimants.entries()) {
-      const work = claim.works.get(place);
-      if (work === undefined) taker.giveBack();
-      else taker.give(work);
-    }
+    afterAllAnswers(() => {
+      for (const [place, taker] of claimants.entries()) {
+        const work = claim.works.get(place);
+        if (work === undefined) taker.giveBack();
+        else taker.give(work);
+      }
+    }); // H5
     if (claim.aside.length > 0) this.#setAside(claim);
     if (claim.isPassed) this.#signal.notify(claimants.length - claim.works.size);
     return claim.works.size;

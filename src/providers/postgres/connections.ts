@@ -127,9 +127,15 @@ export class Connections {
   /** As `query`, of a statement that comes again and again: one of few texts. */
   queryOften<Row>(operation: string, text: string, values: readonly SqlValue[]): Promise<readonly Row[]> {
     return this.#call(operation, () =>
-      this.#onAny(operation, async (session, client) =>
-        session.query<Row>(text, values, await this.#names.of(text, client, session)),
-      ),
+      this.#onAny(operation, async (session, client) => {
+        const name = await this.#names.of(text, client, session);
+        try {
+          return await session.query<Row>(text, values, name);
+        } catch (error) {
+          if (name === null || !this.#names.refuses(error)) throw error;
+          return session.query<Row>(text, values);
+        }
+      }),
     );
   }
 
@@ -178,7 +184,6 @@ export class Connections {
       try {
         return await attempt();
       } catch (error) {
-        if (this.#names.refuses(error)) continue;
         if (isConflict(error) && conflicts < MOST_CONFLICTS) {
           conflicts += 1;
           await sleep(systemClock, pauseMs(conflicts), this.#cut.signal);

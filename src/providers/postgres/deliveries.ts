@@ -25,7 +25,7 @@ import type { PredictedTurns, Prediction } from "./predicted-turns.js";
 import type { SqlValue } from "./session.js";
 import type { Store } from "./store.js";
 import type { TurnPart } from "./turn-fetch.js";
-import type { Foretold, RestOffer, TurnHandOff, WantedTarget } from "./turn-hand-off.js";
+import type { Foretold, Offer, RestOffer, TurnHandOff, WantedTarget } from "./turn-hand-off.js";
 import type { TurnQueue } from "./turn-queue.js";
 import type { TurnCall } from "./turn-rows.js";
 import { type MessageFacts, messageFacts } from "./work-rows.js";
@@ -156,16 +156,37 @@ export class Deliveries {
 
     const prediction = this.#predicted.begin(offer.foretold.map(({ foreseen }) => foreseen.locked));
     await turnsTaken(prediction);
-    const steps = stepsOf(offer.foretold, prediction.close(), calls);
+    const turns = prediction.close();
+    try {
+      return await this.#deliverWithSteps(calls, targets, offer, turns, prediction, now, answer);
+    } catch (error) {
+      prediction.refused(turns); // Those that are answered already have their answer.
+      throw error;
+    } finally {
+      prediction.end();
+    }
+  }
+
+  /** D5 */
+  async #deliverWithSteps(
+    calls: readonly Delivery[],
+    targets: readonly Target[],
+    offer: Offer,
+    turns: readonly TurnCall[],
+    prediction: Prediction,
+    now: number,
+    answer: Answer,
+  ): Promise<readonly Outcome<EnqueueOutcome>[]> {
+    const steps = stepsOf(offer.foretold, turns, calls);
+    const left = offer.without(new Set(steps.map(({ target }) => target)));
     const outcomes: Outcome<EnqueueOutcome>[] = [];
     const settle = (place: number, outcome: Outcome<EnqueueOutcome>): void => {
       outcomes[place] = outcome;
       answer(place, outcome);
     };
     const stepping = this.#takeSteps(steps, calls, prediction, settle);
-    const rest = this.#sendRest(calls, targets, offer.without(new Set(steps.map(({ target }) => target))), now, settle);
+    const rest = this.#sendRest(calls, targets, left, now, settle);
     const ends = await Promise.allSettled([stepping, rest]);
-    prediction.end();
     for (const end of ends) if (end.status === "rejected") throw end.reason;
     return outcomes;
   }

@@ -14,6 +14,7 @@
 
 import { lockLost } from "../../provider/kit/refusals.js";
 import type { LockedOrchestrationItem } from "../../provider/provider.js";
+import { afterAnswers } from "./after-answers.js";
 import type { TurnCall } from "./turn-rows.js";
 
 interface Joined {
@@ -53,7 +54,7 @@ export interface Prediction {
   close(): readonly TurnCall[];
   /** These are committed. Whoever has sent what they answer hears of it first. P2 */
   committed(calls: readonly TurnCall[]): void;
-  /** P3 */
+  /** These are not, unless they are among those that are. P3 */
   refused(calls: readonly TurnCall[]): void;
   /** The store has answered which locks there are. P2 */
   end(): void;
@@ -75,8 +76,10 @@ export class PredictedTurns {
         return [...batch.joined.values()].map(({ call }) => call);
       },
       committed: (calls) => {
+        const joined = calls.flatMap(({ lockToken }) => batch.joined.get(lockToken) ?? []);
+        for (const { lockToken } of calls) batch.joined.delete(lockToken);
         afterAnswers(() => {
-          for (const { lockToken } of calls) batch.joined.get(lockToken)?.resolve();
+          for (const { resolve } of joined) resolve();
         });
       },
       refused: (calls) => {
@@ -112,15 +115,6 @@ export class PredictedTurns {
     for (const token of batch.executions.keys()) this.#batches.delete(token);
     batch.settle();
   }
-}
-
-// Captured at load, as everywhere.
-const tick = process.nextTick.bind(process);
-const settled = Promise.resolve();
-
-/** When all has happened that follows from what is settled now: ticks come when there are no microtasks left. P2 */
-function afterAnswers(then: () => void): void {
-  void settled.then(() => tick(then));
 }
 
 /** P4 */

@@ -29,11 +29,11 @@ export class StatementNames {
     return isDirect ? this.#nameOf(text) : null;
   }
 
-  /** Whether this was about names. Then nothing has happened, and it will not happen again. N3 */
+  /** Whether this error of a statement with a name was about the name: then nothing has happened. N3 */
   refuses(error: unknown): boolean {
-    if (this.#areRefused || !REFUSALS.has(sqlStateOf(error))) return false;
-    this.#areRefused = true;
-    return true;
+    const isRefused = REFUSALS.has(sqlStateOf(error));
+    this.#areRefused ||= isRefused;
+    return isRefused;
   }
 
   async #look(client: PgClient, session: Session): Promise<boolean> {

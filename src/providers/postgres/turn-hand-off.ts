@@ -15,6 +15,7 @@
 
 import type { Reservation } from "../../provider/kit/work-signal.js";
 import type { FetchOrchestrationOptions, LockedOrchestrationItem, SemVerRange } from "../../provider/provider.js";
+import { afterAnswers } from "./after-answers.js";
 import type { DeliveryPart, Target } from "./deliveries.js";
 import type { ForeseenTurn, ForeseenTurns } from "./foreseen-turns.js";
 import { newSecret } from "./lock-token.js";
@@ -261,10 +262,11 @@ export class TurnHandOff {
     else if (!isLast) this.#signal.owe(Math.max(older - turns.length, 1)); // H6: the next statement has somebody for them.
   }
 
+  /** Whoever has sent hears of it first (`after-answers.ts`). */
   #handOver(turn: ClaimedTurn, taker: Waiting): void {
     const locked = this.#fetch.openAtOnce(turn, taker.want);
     if (locked === null) this.#openLater(turn, taker);
-    else taker.give(locked);
+    else afterAnswers(() => taker.give(locked));
   }
 
   #openLater(turn: ClaimedTurn, taker: Waiting): void {

@@ -292,6 +292,10 @@ BEGIN
              count(*) FILTER (WHERE made.locked_until IS NULL AND made.ready_at <= p_now),
              min(made.ready_at) FILTER (WHERE made.locked_until IS NULL AND made.ready_at > p_now)
       INTO v_given, v_open, v_next FROM made;
+      -- Of what is to begin there is nothing yet, or it is not given after all.
+      IF v_given <> '{}' AND NOT v_starts THEN
+        PERFORM {schema}.lock_instances(ARRAY (SELECT p_targets[g.n] FROM unnest(v_given) AS g (n))); -- S9
+      END IF;
     END IF;
   END IF;
 
@@ -342,7 +346,6 @@ BEGIN
 
   IF p_foreseen <> '{}' THEN
     -- Nobody can commit a turn of what is given (S1, S9), and its row was made here: there is no message but those of this call.
-    PERFORM {schema}.lock_instances(ARRAY (SELECT p_targets[f.n] FROM unnest(p_foreseen) AS f (n)));
     v_alike := ARRAY (
       SELECT array_position(p_targets, i.instance_id) FROM {schema}.instances AS i
       WHERE i.instance_id = ANY (ARRAY (SELECT p_targets[f.n] FROM unnest(p_foreseen) AS f (n))) -- T7
@@ -430,7 +433,6 @@ BEGIN
   END IF;
   IF v_given <> '{}' THEN
     -- S1, S9: nobody can commit a turn of these any more. Most of them p_reader knows, and their new owner can replay.
-    PERFORM {schema}.lock_instances(ARRAY (SELECT p_targets[g.n] FROM unnest(v_given) AS g (n)));
     RETURN QUERY
       SELECT 'warm', array_position(p_targets, i.instance_id), i.current_execution_id, i.instance_id, i.orchestration_name,
              i.orchestration_version, i.last_commit, NULL::text, 1::bigint
@@ -1019,6 +1021,21 @@ BEGIN
     SELECT EXISTS (SELECT 1 FROM {schema}.schedule AS s WHERE s.instance_id = ANY (v_steps)),
            EXISTS (SELECT 1 FROM {schema}.schedule AS s WHERE s.locked_until IS NULL AND s.place <= p_now AND s.ready_at <= p_now)
     INTO v_is_met, v_is_beside;
+    IF p_cancelled IS NOT NULL THEN
+      -- S2: what the steps remove and what others cancel, in one order.
+      PERFORM 1 FROM {schema}.activities AS a
+      WHERE a.id = ANY (p_done || ARRAY (
+        SELECT a.id
+        FROM json_to_recordset(p_cancelled) AS c (turn integer, instance text, execution bigint, id bigint)
+        CROSS JOIN LATERAL (
+          SELECT a.id FROM {schema}.activities AS a
+          WHERE a.instance_id = c.instance AND a.execution_id = c.execution AND a.activity_id = c.id OFFSET 0
+        ) AS a
+        WHERE v_live[c.turn] IS NOT NULL
+      ))
+      ORDER BY a.id
+      FOR UPDATE;
+    END IF;
     WITH gone AS (
       DELETE FROM {schema}.activities AS q -- S2: in the order of their ids, by index.
       WHERE q.id = ANY (p_done) AND q.ready_at + 0 > p_now AND q.lock_token = p_done_tokens[array_position(p_done, q.id)]
@@ -1035,9 +1052,6 @@ BEGIN
           OR NOT EXISTS (SELECT 1 FROM {schema}.instances AS i WHERE i.instance_id = s.id AND i.last_commit = p_tokens[t.n] OFFSET 0)
           OR EXISTS (SELECT 1 FROM unnest(p_done, p_done_of) AS d (id, of_turn) WHERE d.of_turn = t.n AND d.id <> ALL (v_acked))
       );
-    END IF;
-    IF v_sessions IS NOT NULL THEN
-      PERFORM {schema}.touch_sessions(p_now, v_sessions);
     END IF;
     IF v_is_beside THEN
       RETURN QUERY SELECT 'beside', 0, 0::bigint, NULL::text, 1::bigint, false;
@@ -1155,6 +1169,9 @@ BEGIN
     );
     PERFORM 1 FROM {schema}.activities AS a WHERE a.id = ANY (v_cancelled) ORDER BY a.id FOR UPDATE; -- S2
     DELETE FROM {schema}.activities AS a WHERE a.id = ANY (v_cancelled);
+  END IF;
+  IF v_sessions IS NOT NULL THEN
+    PERFORM {schema}.touch_sessions(p_now, v_sessions); -- S2: after all activities.
   END IF;
   IF p_cancelled_timers IS NOT NULL THEN
     DELETE FROM {schema}.messages AS m WHERE m.id = ANY (ARRAY (
@@ -1349,10 +1366,10 @@ BEGIN
   PERFORM {schema}.lock_schedule(ARRAY[p_id]); -- S1
   INSERT INTO {schema}.executions (instance_id, execution_id, started_at) VALUES (p_id, p_execution, p_now)
   ON CONFLICT DO NOTHING;
+  UPDATE {schema}.instances SET last_commit = NULL, last_committer = NULL WHERE instance_id = p_id; -- S9: before its events.
   INSERT INTO {schema}.history (instance_id, execution_id, event_id, event_type, event_data)
   SELECT p_id, p_execution, e.id, e.type, e.data
   FROM json_to_recordset(p_events) AS e (id bigint, type text, data text);
-  UPDATE {schema}.instances SET last_commit = NULL, last_committer = NULL WHERE instance_id = p_id;
   PERFORM {schema}.release_schedule(
     ARRAY (SELECT s.instance_id FROM {schema}.schedule AS s WHERE s.instance_id = p_id AND s.locked_until IS NULL),
     false
