@@ -190,17 +190,16 @@ export class TurnQueue {
     const now = this.#store.clock.now();
     const offer = this.#handOff.offer(activitiesOf(calls), now); // T2
     const watchedAsOf = this.#store.lastWatcher();
-    const values = [
-      now,
-      this.#store.id,
-      ...turnColumns(calls),
-      ...activityColumns(offer.activities),
-      ...offer.wanted,
-      ...otherRows(calls, now),
-    ];
     let parts: readonly CommitPart[];
     try {
-      parts = await this.#store.write<CommitPart>(operation, commitTurns, values);
+      parts = await this.#store.write<CommitPart>(operation, commitTurns, [
+        now,
+        this.#store.id,
+        ...turnColumns(calls),
+        ...activityColumns(offer.activities),
+        ...offer.wanted,
+        ...otherRows(calls, now),
+      ]);
     } catch (error) {
       offer.giveBack();
       const refused = stepsRefused(calls, error);
