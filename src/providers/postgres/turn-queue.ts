@@ -6,8 +6,7 @@
 //       instead of two, and no look. Where something older is ready for them, they get that.
 //   T3. The ack of a predicted turn is a part of its step (`predicted-turns.ts`). Whatever else is about its lock waits until
 //       the store has said whether there is one.
-//   T4. Steps share a statement with turns of locked instances. One that does not find what it expects takes the others back; they
-//       are sent again without it.
+//   T4. Steps share a statement with turns of locked instances. One that does not find what it expects is refused alone.
 
 import { ProviderError } from "../../errors.js";
 import { encodeEvent } from "../../history/codec.js";
@@ -27,7 +26,7 @@ import { fetchesToWake } from "../../provider/kit/worker-wake.js";
 import type { AbandonOptions, InstanceChange, TurnCommit } from "../../provider/provider.js";
 import type { ActivityHandOff, Offer } from "./activity-hand-off.js";
 import type { ActivityPart } from "./activity-queue.js";
-import { isAnswered, sqlStateOf } from "./driver-errors.js";
+import { isAnswered } from "./driver-errors.js";
 import type { KnownInstances } from "./known-instances.js";
 import { type Abandoning, abandonRows, outcomes, type Renewing, renewRows, rowOf } from "./lock-calls.js";
 import { turnLock } from "./lock-token.js";
@@ -57,8 +56,7 @@ class StepRefused extends Error {
   override readonly name = "StepRefused";
 }
 
-/** How `commit_turns` says so. */
-const STEPS_REFUSED = "DX001";
+const REFUSED: Outcome<void> = Object.freeze({ error: new StepRefused("A step has not found what it expects.") });
 
 /** One batch is one statement, however large; more than this is no faster. */
 const MOST_BYTES = 4_000_000;
@@ -176,38 +174,32 @@ export class TurnQueue {
     await this.#handOff.idle();
   }
 
+  /** Steps come last; those that cannot share this statement are refused. T4 */
   async #commit(calls: readonly TurnCall[]): Promise<readonly Outcome<void>[]> {
-    const outcomes = new Map<TurnCall, Outcome<void>>();
-    for (let left = inOrder(calls); left.length > 0; left = left.filter((call) => !outcomes.has(call))) {
-      for (const [call, outcome] of await this.#commitOnce(left)) outcomes.set(call, outcome);
-    }
-    return calls.map((call) => outcomes.get(call) ?? { error: new StepRefused() });
-  }
-
-  /** Answers how all of them ended, or which have to be left out. T4 */
-  async #commitOnce(calls: readonly TurnCall[]): Promise<readonly (readonly [TurnCall, Outcome<void>])[]> {
     const operation = "ackOrchestrationItem";
     const now = this.#store.clock.now();
-    const offer = this.#handOff.offer(activitiesOf(calls), now); // T2
+    const sent = inOrder(calls);
+    const offer = this.#handOff.offer(activitiesOf(sent), now); // T2
     const watchedAsOf = this.#store.lastWatcher();
     let parts: readonly CommitPart[];
     try {
       parts = await this.#store.write<CommitPart>(operation, commitTurns, [
         now,
         this.#store.id,
-        ...turnColumns(calls),
+        ...turnColumns(sent),
         ...activityColumns(offer.activities),
         ...offer.wanted,
-        ...otherRows(calls, now),
+        ...otherRows(sent, now),
       ]);
     } catch (error) {
       offer.giveBack();
-      const refused = stepsRefused(calls, error);
-      if (refused.length > 0) return refused.map((call) => [call, { error: new StepRefused() }] as const);
       if (calls.length > 1 || calls[0]?.step !== null) throw error; // T1
       throw duplicateIn(operation, calls[0]?.turn.events ?? [], error);
     }
-    return this.#settle(calls, offer, parts, { now, watchedAsOf });
+    const outcomes = this.#settle(sent, offer, parts, { now, watchedAsOf });
+    if (sent === calls) return outcomes;
+    const ends = new Map(sent.map((call, index) => [call, outcomes[index]!]));
+    return calls.map((call) => ends.get(call) ?? REFUSED);
   }
 
   #settle(
@@ -215,7 +207,7 @@ export class TurnQueue {
     offer: Offer,
     parts: readonly CommitPart[],
     { now, watchedAsOf }: { readonly now: number; readonly watchedAsOf: number },
-  ): readonly (readonly [TurnCall, Outcome<void>])[] {
+  ): readonly Outcome<void>[] {
     const lost = new Set(turnsOf(parts, "lost"));
     const left = new Set(turnsOf(parts, "left"));
     const served = offer.settle(parts);
@@ -235,9 +227,9 @@ export class TurnQueue {
     effects.readyActivities = Math.max(effects.readyActivities - served, 0);
     if (calls.at(-1)?.step != null) this.#onSteps(parts.some(({ part }) => part === "beside"));
     this.#store.announce(effects, "everywhere");
-    return calls.map((call, index) => {
-      const isLost = lost.has(index + 1);
-      return [call, isLost ? { error: lockLost("ackOrchestrationItem", call.lockToken) } : { value: undefined }];
+    return calls.map(({ lockToken, step }, index) => {
+      if (!lost.has(index + 1)) return { value: undefined };
+      return step === null ? { error: lockLost("ackOrchestrationItem", lockToken) } : REFUSED;
     });
   }
 
@@ -273,15 +265,6 @@ function inOrder(calls: readonly TurnCall[]): readonly TurnCall[] {
   const versions = steps[0]!.step!.versions;
   const alike = steps.filter(({ step }) => areSameVersions(step!.versions, versions));
   return [...calls.filter(({ step }) => step === null), ...alike];
-}
-
-/** The steps that have not found what they expect. */
-function stepsRefused(calls: readonly TurnCall[], error: unknown): readonly TurnCall[] {
-  if (!(error instanceof ProviderError) || sqlStateOf(error) !== STEPS_REFUSED) return [];
-  const { detail } = (error.cause ?? {}) as Readonly<Record<string, unknown>>;
-  const ordinals = new Set(String(detail).split(",").map(Number));
-  const refused = calls.filter(({ step }, index) => step !== null && ordinals.has(index + 1));
-  return refused.length > 0 ? refused : calls.filter(({ step }) => step !== null); // Without a detail: all, for certain.
 }
 
 function turnsOf(parts: readonly CommitPart[], kind: CommitPart["part"]): readonly number[] {

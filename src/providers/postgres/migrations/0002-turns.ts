@@ -840,12 +840,11 @@ $$;
 --   p_messages    [{ n, turn, instance, due, visible, kind, parent, timer_execution, timer, item }]   in the order of n
 --   p_cancelled   [{ turn, instance, execution, id }]      activities; null: none
 --   p_cancelled_timers   the same of timers
--- An event that is there already raises unique_violation, and nothing of anybody is written. Where a step does not find what it
--- expects, that is raised (DX001), with the ordinals of all that do not as its detail, and nothing is written either.
+-- An event that is there already raises unique_violation, and nothing of anybody is written.
 --
 -- Answers in parts, of which "turn" says an ordinal:
 --   beside others are in line, and nobody of those who take steps gives way to them
---   lost   of a turn whose lock was not live
+--   lost   of a turn whose lock was not live, or of a step that did not find what it expects
 --   left   of a turn whose instance has messages left. n: when it can be claimed; null: when somebody sends to it
 --   over   of a turn after which its execution does not run
 --   given  of an activity that was given to who wanted it. id: its row
@@ -877,7 +876,10 @@ DECLARE
   v_acked bigint[];
   v_sessions text[];
   v_is_met boolean;
-  v_is_beside boolean;
+  v_is_beside boolean := false;
+  v_done bigint[] := p_done;
+  -- Steps that do not find what they expect.
+  v_refused integer[];
   -- Those whose lock is live, and their places among those of the same millisecond.
   v_ids text[] := '{}';
   v_orders bigint[];
@@ -951,7 +953,6 @@ BEGIN
       DELETE FROM {schema}.schedule AS s
       WHERE s.instance_id = ANY (v_seen) AND s.locked_until IS NULL AND s.ready_at IS NULL
         AND NOT EXISTS (SELECT 1 FROM {schema}.messages AS m WHERE m.instance_id = s.instance_id OFFSET 0);
-      IF v_ids = '{}' AND v_steps = '{}' THEN RETURN; END IF; -- Those who want something look for themselves.
     END IF;
   END IF;
 
@@ -1002,61 +1003,74 @@ BEGIN
       WHERE x.instance_id = ANY (v_rest) AND x.execution_id = v_execution AND x.status = 'Running'
     );
   END IF;
-  IF v_steps <> '{}' THEN
-    UPDATE {schema}.instances AS i SET
-      last_commit = p_tokens[array_position(p_ids, i.instance_id)],
-      last_committer = p_committer,
-      updated_at = p_now
-    WHERE i.instance_id = ANY (v_steps)
-      AND i.last_commit = p_expected[array_position(p_ids, i.instance_id) - p_locked]
-      AND EXISTS (
-        SELECT 1 FROM {schema}.executions AS x
-        WHERE x.instance_id = i.instance_id AND x.execution_id = i.current_execution_id AND x.status = 'Running'
-          AND (x.pinned_major IS NULL OR (x.pinned_major, x.pinned_minor, x.pinned_patch)
-            BETWEEN (p_min[1], p_min[2], p_min[3]) AND (p_max[1], p_max[2], p_max[3]))
-        OFFSET 0
-      );
-    GET DIAGNOSTICS v_stepped = ROW_COUNT;
-    -- S9: a later statement. Whoever has handed one of them out, and was waited for, is seen.
-    SELECT EXISTS (SELECT 1 FROM {schema}.schedule AS s WHERE s.instance_id = ANY (v_steps)),
-           EXISTS (SELECT 1 FROM {schema}.schedule AS s WHERE s.locked_until IS NULL AND s.place <= p_now AND s.ready_at <= p_now)
-    INTO v_is_met, v_is_beside;
-    IF p_cancelled IS NOT NULL THEN
-      -- S2: what the steps remove and what others cancel, in one order.
-      PERFORM 1 FROM {schema}.activities AS a
-      WHERE a.id = ANY (p_done || ARRAY (
-        SELECT a.id
-        FROM json_to_recordset(p_cancelled) AS c (turn integer, instance text, execution bigint, id bigint)
-        CROSS JOIN LATERAL (
-          SELECT a.id FROM {schema}.activities AS a
-          WHERE a.instance_id = c.instance AND a.execution_id = c.execution AND a.activity_id = c.id OFFSET 0
-        ) AS a
-        WHERE v_live[c.turn] IS NOT NULL
-      ))
-      ORDER BY a.id
-      FOR UPDATE;
-    END IF;
-    WITH gone AS (
-      DELETE FROM {schema}.activities AS q -- S2: in the order of their ids, by index.
-      WHERE q.id = ANY (p_done) AND q.ready_at + 0 > p_now AND q.lock_token = p_done_tokens[array_position(p_done, q.id)]
-      RETURNING q.id, q.session_id
-    )
-    SELECT COALESCE(array_agg(gone.id), '{}'), array_agg(gone.session_id) FILTER (WHERE gone.session_id IS NOT NULL)
-    INTO v_acked, v_sessions FROM gone;
-    IF v_is_met OR v_stepped < cardinality(v_steps) OR cardinality(v_acked) < cardinality(p_done) THEN
-      RAISE EXCEPTION 'Steps do not find what they expect.' USING ERRCODE = 'DX001', DETAIL = (
-        SELECT string_agg(t.n::text, ',')
-        FROM unnest(v_steps) WITH ORDINALITY AS s (id, place)
-        CROSS JOIN LATERAL (SELECT p_locked + s.place AS n) AS t
+  -- Mostly all steps find what they expect. Otherwise what was done for them is undone, and done again without those that do not.
+  WHILE v_steps <> '{}' LOOP
+    BEGIN
+      UPDATE {schema}.instances AS i SET
+        last_commit = p_tokens[array_position(p_ids, i.instance_id)],
+        last_committer = p_committer,
+        updated_at = p_now
+      WHERE i.instance_id = ANY (v_steps)
+        AND i.last_commit = p_expected[array_position(p_ids, i.instance_id) - p_locked]
+        AND EXISTS (
+          SELECT 1 FROM {schema}.executions AS x
+          WHERE x.instance_id = i.instance_id AND x.execution_id = i.current_execution_id AND x.status = 'Running'
+            AND (x.pinned_major IS NULL OR (x.pinned_major, x.pinned_minor, x.pinned_patch)
+              BETWEEN (p_min[1], p_min[2], p_min[3]) AND (p_max[1], p_max[2], p_max[3]))
+          OFFSET 0
+        );
+      GET DIAGNOSTICS v_stepped = ROW_COUNT;
+      -- S9: a later statement. Whoever has handed one of them out, and was waited for, is seen.
+      SELECT EXISTS (SELECT 1 FROM {schema}.schedule AS s WHERE s.instance_id = ANY (v_steps)),
+             EXISTS (SELECT 1 FROM {schema}.schedule AS s WHERE s.locked_until IS NULL AND s.place <= p_now AND s.ready_at <= p_now)
+      INTO v_is_met, v_is_beside;
+      IF p_cancelled IS NOT NULL THEN
+        -- S2: what the steps remove and what others cancel, in one order.
+        PERFORM 1 FROM {schema}.activities AS a
+        WHERE a.id = ANY (v_done || ARRAY (
+          SELECT a.id
+          FROM json_to_recordset(p_cancelled) AS c (turn integer, instance text, execution bigint, id bigint)
+          CROSS JOIN LATERAL (
+            SELECT a.id FROM {schema}.activities AS a
+            WHERE a.instance_id = c.instance AND a.execution_id = c.execution AND a.activity_id = c.id OFFSET 0
+          ) AS a
+          WHERE v_live[c.turn] IS NOT NULL
+        ))
+        ORDER BY a.id
+        FOR UPDATE;
+      END IF;
+      WITH gone AS (
+        DELETE FROM {schema}.activities AS q -- S2: in the order of their ids, by index.
+        WHERE q.id = ANY (v_done) AND q.ready_at + 0 > p_now AND q.lock_token = p_done_tokens[array_position(p_done, q.id)]
+        RETURNING q.id, q.session_id
+      )
+      SELECT COALESCE(array_agg(gone.id), '{}'), array_agg(gone.session_id) FILTER (WHERE gone.session_id IS NOT NULL)
+      INTO v_acked, v_sessions FROM gone;
+      EXIT WHEN NOT v_is_met AND v_stepped = cardinality(v_steps) AND cardinality(v_acked) = cardinality(v_done);
+      v_refused := ARRAY (
+        SELECT t.n
+        FROM unnest(v_steps) AS s (id)
+        CROSS JOIN LATERAL (SELECT array_position(p_ids, s.id) AS n) AS t
         WHERE EXISTS (SELECT 1 FROM {schema}.schedule AS r WHERE r.instance_id = s.id OFFSET 0)
           OR NOT EXISTS (SELECT 1 FROM {schema}.instances AS i WHERE i.instance_id = s.id AND i.last_commit = p_tokens[t.n] OFFSET 0)
           OR EXISTS (SELECT 1 FROM unnest(p_done, p_done_of) AS d (id, of_turn) WHERE d.of_turn = t.n AND d.id <> ALL (v_acked))
       );
-    END IF;
-    IF v_is_beside THEN
-      RETURN QUERY SELECT 'beside', 0, 0::bigint, NULL::text, 1::bigint, false;
-    END IF;
+      RAISE EXCEPTION USING ERRCODE = 'DX001';
+    EXCEPTION WHEN SQLSTATE 'DX001' THEN
+      v_sessions := NULL;
+    END;
+    RETURN QUERY
+      SELECT 'lost', r.n, 0::bigint, NULL::text, NULL::bigint, false FROM unnest(v_refused) AS r (n);
+    v_live := ARRAY (
+      SELECT CASE WHEN t.n <> ALL (v_refused) THEN t.id END FROM unnest(v_live) WITH ORDINALITY AS t (id, n) ORDER BY t.n
+    );
+    v_steps := ARRAY (SELECT s.id FROM unnest(v_steps) AS s (id) WHERE array_position(p_ids, s.id) <> ALL (v_refused));
+    v_done := ARRAY (SELECT d.id FROM unnest(v_done) AS d (id) WHERE p_done_of[array_position(p_done, d.id)] <> ALL (v_refused));
+  END LOOP;
+  IF v_is_beside THEN
+    RETURN QUERY SELECT 'beside', 0, 0::bigint, NULL::text, 1::bigint, false;
   END IF;
+  IF v_ids = '{}' AND v_steps = '{}' THEN RETURN; END IF; -- Those who want something look for themselves.
   IF v_named <> '{}' OR NOT v_is_usual THEN
     SELECT COALESCE(array_agg(t.n::integer) FILTER (WHERE x.status IS NULL), '{}'),
            array_agg(t.n::integer) FILTER (WHERE x.status <> 'Running' OR i.current_execution_id > t.execution)
