@@ -342,12 +342,12 @@ onServer("a statement that comes again and again", () => {
 
   test("has an answer also where several connections are refused a name at the same time", async () => {
     const connections = await open({ maxConnections: 4 });
-    const slow = "SELECT $1::int AS n, pg_sleep(0.05)::text AS slept";
-    const four = async (): Promise<unknown> =>
-      Promise.all([1, 2, 3, 4].map((n) => connections.queryOften("test", slow, [n])));
-    await four();
-    const forget = "DO $$ BEGIN PERFORM pg_sleep(0.05); EXECUTE 'DEALLOCATE ALL'; END $$";
-    await Promise.all([1, 2, 3, 4].map(() => connections.query("test", forget)));
+    const text = "SELECT $1::int AS n, pg_backend_pid() AS pid";
+    const four = async () =>
+      Promise.all([1, 2, 3, 4].map((n) => connections.queryOften<{ readonly pid: number }>("test", text, [n])));
+    const pids = (await four()).map(([row]) => row?.pid);
+    expect(new Set(pids).size).toBe(4); // Each of them knows the name.
+    await Promise.all(pids.map(() => connections.query("test", "DEALLOCATE ALL")));
 
     expect(await four()).toMatchObject([[{ n: 1 }], [{ n: 2 }], [{ n: 3 }], [{ n: 4 }]]);
   });
