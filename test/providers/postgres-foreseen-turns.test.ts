@@ -343,17 +343,60 @@ describe.skipIf(URL === undefined)("a turn that can be foreseen", () => {
     expect((await takeTurn(provider)).item.messages).toEqual([done("a", 2)]);
   });
 
-  test("is not committed where the store knows that its runtime cannot replay it", async () => {
+  test("is none for a runtime that replays other versions than who had the instance last: only the store knows", async () => {
     const { provider, work, slot } = await open({ metadata: { pinnedVersion: { major: 3, minor: 0, patch: 0 } } });
     const first = await slot({ capability: supports("1.0.0..2.0.0") });
-    const acked = first.answers(NEXT);
 
-    await Promise.all([
-      provider.ackWorkItem(work.lockToken, done("a", 2)),
-      expect(acked).rejects.toMatchObject(LOCK_LOST),
-    ]);
+    await provider.ackWorkItem(work.lockToken, done("a", 2));
 
+    expect(await isPending(first.found)).toBe(true);
     expect(await takeTurn(provider)).toMatchObject({ attemptCount: 1, item: { messages: [done("a", 2)] } });
+  });
+
+  test.each([
+    { major: 1, foreseen: true },
+    { major: 3, foreseen: false },
+  ])(
+    "of an instance that has got the version $major.0.0 is one for who replays 1.0.0 to 2.0.0: $foreseen",
+    async ({ major, foreseen }) => {
+      const { database, provider, work, slot, warm } = await open();
+      const capability = supports("1.0.0..2.0.0");
+      const first = await slot({ capability });
+      const acked = first.answers({ ...NEXT, metadata: { pinnedVersion: { major, minor: 0, patch: 0 } } });
+      await provider.ackWorkItem(work.lockToken, done("a", 2));
+      await acked;
+      warm.set("a", (await first.found)!.lockToken);
+      const next = await takeWork(provider);
+      const transactions = await watchTransactions(database);
+
+      const second = await slot({ capability });
+      const answered = foreseen ? second.answers({ events: [activityDone(5, 4)] }) : null;
+      await provider.ackWorkItem(next.lockToken, done("a", 4));
+      await answered;
+
+      expect(await isPending(second.found)).toBe(!foreseen);
+      expect(await transactions()).toEqual(foreseen ? [["event", "outcome"]] : [["message", "outcome"]]);
+    },
+  );
+
+  test("is none of an instance that has ended", async () => {
+    const { database, provider, work, slot, warm } = await open();
+    await provider.enqueueForOrchestrator(raised("a"));
+    const end = event("a", 3, { type: "OrchestrationCompleted", output: "1" });
+    const last = await takeTurn(provider);
+    await provider.ackOrchestrationItem(last.lockToken, turn({ events: [end], metadata: { status: "Completed" } }));
+    await provider.enqueueForOrchestrator(raised("a"));
+    const late = await takeTurn(provider);
+    await provider.ackOrchestrationItem(late.lockToken, turn({}));
+    warm.set("a", late.lockToken);
+    const first = await slot();
+    const transactions = await watchTransactions(database);
+
+    const acked = first.answers({ events: [activityDone(4, 2)] });
+    await provider.ackWorkItem(work.lockToken, done("a", 2));
+    await acked;
+
+    expect(await transactions()).toEqual([["message", "outcome"], ["event"]]);
   });
 
   test("is not committed where the lock of the activity is lost, and neither is the outcome", async () => {

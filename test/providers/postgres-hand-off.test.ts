@@ -372,6 +372,63 @@ describe.skipIf(URL === undefined)("a fetch that waits for an activity", () => {
     await create(provider, "b", { workerItems: [act("b", 2)] });
     expect((await waits.found)?.item.instance).toBe("b");
   });
+
+  test("is given the very row that it wants, wherever it stands among others", async () => {
+    const { provider, waitForWork } = await open();
+    const plain = await waitForWork();
+    const gpu = act("a", 2, { tag: "gpu" });
+    await create(provider, "a", { workerItems: [gpu, act("a", 3), { ...gpu, id: 4 }] });
+
+    const { item, lockToken } = (await plain.found)!;
+    expect(item.id).toBe(3);
+    await provider.ackWorkItem(lockToken, null);
+
+    const left = await Promise.all(
+      [1, 2].map(() => fetchWork(provider, { tagFilter: { kind: "tags", tags: ["gpu"] } })),
+    );
+    expect(left.map((locked) => locked?.item.id)).toEqual([2, 4]);
+  });
+
+  test("is given one of more than a thousand, which keep their order", async () => {
+    const { database, provider, waitForWork } = await open();
+    const waits = await waitForWork();
+    const ids = Array.from({ length: 1_001 }, (_, index) => index + 2);
+    await create(provider, "a", { workerItems: ids.map((id) => act("a", id)) });
+
+    const { item, lockToken } = (await waits.found)!;
+    expect(item.id).toBe(2);
+    await provider.ackWorkItem(lockToken, null);
+
+    const rows = await database.query<{ readonly id: number }>(
+      "SELECT activity_id::integer AS id FROM {schema}.activities AS a ORDER BY a.id",
+    );
+    expect(rows.map(({ id }) => id)).toEqual(ids.slice(1));
+  });
+});
+
+describe.skipIf(URL === undefined)("the first turns of instances", () => {
+  test.each([
+    ["an instance", "executions"],
+    ["an execution", "instances"],
+  ])("are committed together also where %s of one of them is there already", async (_what, gone) => {
+    const { database, provider } = await open();
+    await create(provider, "known", {});
+    await database.query(`DELETE FROM {schema}.${gone}`);
+    await database.query("DELETE FROM {schema}.history");
+    for (const id of ["known", "new"]) await provider.enqueueForOrchestrator(start(id));
+    const turns = [await takeTurn(provider), await takeTurn(provider)];
+
+    await Promise.all(
+      turns.map(({ lockToken, item }) =>
+        provider.ackOrchestrationItem(lockToken, turn({ events: [started(item.instance)], metadata: NAMED })),
+      ),
+    );
+
+    for (const id of ["known", "new"]) {
+      expect(await provider.getInstanceStatus(id)).toMatchObject({ status: "Running", executionId: 1 });
+      expect((await provider.read(id)).length).toBe(1);
+    }
+  });
 });
 
 describe.skipIf(URL === undefined)("a look that others have just made", () => {

@@ -20,7 +20,7 @@ const POLL = { ...LOCK, pollTimeoutMs: 600_000 };
 /** The turn of an instance under the lock "other", at the time 999; of this major version; with these messages. */
 const COMMIT_TURN = `
   SELECT {schema}.commit_turns(
-    999, NULL, ARRAY[$1::text], '{other}', '{1}', '{1}', 1, '{}', '{}', '{}', '{}', '{}', '{}', '{TestOrch}', '{1.0.0}', '{NULL}', '{NULL}', '{NULL}',
+    999, NULL, ARRAY[$1::text], '{other}', '{1}', '{1}', 1, '{}', '{}', '{}', '{}', '{TestOrch}', '{1.0.0}', '{NULL}', '{NULL}', '{NULL}',
     ARRAY[$2::bigint], '{0}', '{0}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}',
     NULL, false, NULL, NULL, $3::json, NULL, NULL
   )`;
@@ -58,7 +58,7 @@ describe.skipIf(URL === undefined)("a turn that is committed", () => {
 
   test("and completes its instance tells the output to those who watched when it was sent; whoever came later looks", async () => {
     const database = await OwnDatabase.open(URL!);
-    const provider = await database.provider({ wakeUps: "poll" });
+    const provider = await database.provider({ wakeUps: "local" });
     await begin(provider, "x");
     await provider.enqueueForOrchestrator(raised("x"));
     const x = await provider.fetchOrchestrationItem(LOCK);

@@ -385,7 +385,7 @@ describe.skipIf(URL === undefined)("queue depths", () => {
     const opened = await Store.open();
     const taken = await opened.message("locked");
     await opened.message("locked");
-    await opened.lock("locked", [taken, taken + 1_000]);
+    await opened.lock("locked", [taken, taken + 1]);
     await opened.lock("expired", [await opened.message("expired")], NOW);
     await opened.lock("held", [await opened.message("held")]);
     await opened.query("UPDATE {schema}.schedule SET lock_token = NULL WHERE instance_id = 'held'");

@@ -107,7 +107,7 @@ export class ActivityHandOff {
     parts: readonly CommitPart[],
     until: number,
   ): number {
-    const rows = new Map(parts.flatMap(({ part, turn, id }) => (part === "given" ? [[turn, id] as const] : [])));
+    const rows = rowsOf(activities, parts);
     const over = new Set(parts.flatMap(({ part, turn }) => (part === "over" ? [turn] : [])));
     if (rows.size > 0) this.#signal.wakeAt(until);
     afterAllAnswers(() => this.#handOver(activities, takers, rows, over, until)); // H5
@@ -124,7 +124,7 @@ export class ActivityHandOff {
     const isOver = until < this.#store.clock.now(); // The statement took longer than the locks: others may have them by now.
     for (const [place, taker] of takers.entries()) {
       if (taker === null) continue;
-      const row = rows.get(place + 1);
+      const row = rows.get(place);
       const { wish, item, turn } = activities[place]!;
       if (row === undefined || wish === null || isOver) {
         taker.giveBack();
@@ -169,6 +169,17 @@ export class ActivityHandOff {
 }
 
 const DEFAULT_TAGS: TagFilter = { kind: "default-only" };
+
+/** Of those that were given to who wanted them: by place, which row it is. */
+function rowsOf(activities: readonly OfferedActivity[], parts: readonly CommitPart[]): ReadonlyMap<number, number> {
+  const rows = new Map<number, number>();
+  for (const { part, turn, id } of parts) {
+    if (part === "given") rows.set(turn - 1, id);
+    if (part !== "all") continue;
+    for (const [place, { wish }] of activities.entries()) if (wish !== null) rows.set(place, id + place);
+  }
+  return rows;
+}
 
 /** H1 */
 function isOffered({ item, isWanted }: ScheduledActivity): boolean {

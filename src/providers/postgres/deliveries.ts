@@ -306,12 +306,12 @@ function stepsOf(
   calls: readonly Delivery[],
 ): readonly PredictedStep[] {
   const byToken = new Map(turns.map((turn) => [turn.lockToken, turn]));
-  return foretold.flatMap(({ target, foreseen, versions }) => {
+  return foretold.flatMap(({ target, foreseen }) => {
     const turn = byToken.get(foreseen.locked.lockToken);
     if (turn === undefined) return [];
     const places = target.messages.map(({ call }) => call);
     const done = places.flatMap((place) => doneBy(calls[place]!));
-    return [{ target, places, call: { ...turn, step: { expected: foreseen.expected, done, versions } } }];
+    return [{ target, places, call: { ...turn, step: { expected: foreseen.expected, done } } }];
   });
 }
 

@@ -13,6 +13,7 @@ import { Confidence } from "./confidence.js";
 import type { Target } from "./deliveries.js";
 import type { KnownInstances } from "./known-instances.js";
 import { tokenOf, turnLock } from "./lock-token.js";
+import { versionsOf } from "./versions.js";
 
 export interface ForeseenTurn {
   /** The secret of the last commit. */
@@ -32,17 +33,18 @@ export class ForeseenTurns {
   }
 
   /** Null: only the store can tell. Otherwise it must be handed out. */
-  of({ instance: id, messages }: Target, secret: string, { warm }: FetchOrchestrationOptions): ForeseenTurn | null {
+  of({ instance: id, messages }: Target, secret: string, want: FetchOrchestrationOptions): ForeseenTurn | null {
     if (!messages.every(({ mayBeForeseen }) => mayBeForeseen) || this.#confidence.isPaused) return null;
-    const facts = this.#known.get(id);
+    const versions = versionsOf(want.capability);
+    const facts = this.#known.get(id, versions);
     const instance = fromColumn(id);
-    if (facts === null || warm?.get(instance) !== facts.lockToken) return null;
+    if (facts === null || want.warm?.get(instance) !== facts.lockToken) return null;
     const { lockToken: warmAsOf, name, version, executionId } = facts;
     const inOrder = [...messages].sort((one, other) => one.row.due - other.row.due);
     const identity = { instance, orchestrationName: name, version, executionId };
     const item = { ...identity, messages: inOrder.map((message) => message.item), warmAsOf, ...NOTHING_READ };
     const locked = { item, lockToken: tokenOf(secret, id), attemptCount: 1 };
-    this.#known.handedOut(locked);
+    this.#known.handedOut(locked, versions);
     return { expected: turnLock(warmAsOf).secret, locked };
   }
 

@@ -4,10 +4,13 @@
 //       when it is done. What is not known for certain is not known.
 //   K2. What is known may be out of date: others commit, too. Whoever relies on it has the store compare the last commit.
 //   K3. Those that have ended are forgotten, and those that nobody was handed in a long time.
+//   K4. The store has handed an instance only to who can replay its version. What else can, only the store knows.
 
+import { isTerminal } from "../../history/event.js";
 import { toColumn } from "../../provider/kit/text-column.js";
-import type { LockedOrchestrationItem, TurnCommit } from "../../provider/provider.js";
+import type { LockedOrchestrationItem, SemVerRange, TurnCommit } from "../../provider/provider.js";
 import { turnLock } from "./lock-token.js";
+import { areSameVersions, includesVersion } from "./versions.js";
 
 export interface KnownInstance {
   /** The token by which its last turn was committed. */
@@ -20,6 +23,10 @@ export interface KnownInstance {
 interface Entry extends KnownInstance {
   /** Whether it had a history before that turn. */
   readonly hasBegun: boolean;
+  /** Whether its history had come to an end before that turn. K3 */
+  readonly hasEnded: boolean;
+  /** Its version is among these. Null: it is not among those of whoever has had it last. K4 */
+  readonly versions: SemVerRange | null;
   /** Whether that turn is in the store, and has left no messages there, such as timers: whoever is handed it has those, too. */
   readonly isAlone: boolean;
 }
@@ -31,19 +38,21 @@ export class KnownInstances {
   /** By id, as stored; those that were handed out last come last. */
   readonly #entries = new Map<string, Entry>();
 
-  /** `id`: as stored. */
-  get(id: string): KnownInstance | null {
+  /** For somebody who replays these versions. `id`: as stored. */
+  get(id: string, versions: SemVerRange): KnownInstance | null {
     const entry = this.#entries.get(id);
-    return entry?.isAlone === true ? entry : null;
+    if (entry?.isAlone !== true || entry.versions === null) return null;
+    return areSameVersions(entry.versions, versions) ? entry : null; // K4
   }
 
-  /** Somebody has it, and may commit a turn of it. */
-  handedOut({ item, lockToken }: LockedOrchestrationItem): void {
+  /** Somebody who replays these versions has it, and may commit a turn of it. */
+  handedOut({ item, lockToken }: LockedOrchestrationItem, versions: SemVerRange): void {
     const { instance, orchestrationName: name, version, executionId } = item;
     const id = toColumn(instance);
     this.#entries.delete(id);
     const hasBegun = item.warmAsOf !== null || item.history.length > 0;
-    this.#entries.set(id, { lockToken, name, version, executionId, hasBegun, isAlone: false });
+    const hasEnded = item.history.some(isTerminal);
+    this.#entries.set(id, { lockToken, name, version, executionId, hasBegun, hasEnded, versions, isAlone: false });
     if (this.#entries.size <= MOST_KNOWN) return;
     for (const oldest of this.#entries.keys()) {
       this.#entries.delete(oldest);
@@ -62,14 +71,18 @@ export class KnownInstances {
     const { id } = turnLock(lockToken);
     const entry = this.#entries.get(id);
     if (entry === undefined || entry.lockToken !== lockToken) return;
-    const { status = "Running", orchestrationName, orchestrationVersion } = metadata;
-    if (status !== "Running" || executionId < entry.executionId) {
+    const { status = "Running", orchestrationName, orchestrationVersion, pinnedVersion } = metadata;
+    const isOver = entry.hasEnded && executionId === entry.executionId;
+    if (status !== "Running" || isOver || executionId < entry.executionId) {
       this.#entries.delete(id); // K3
       return;
     }
     const isNamed = orchestrationName !== undefined && orchestrationVersion !== undefined;
     const name = isNamed ? orchestrationName : entry.name;
     const version = isNamed ? orchestrationVersion : entry.version;
-    this.#entries.set(id, { lockToken, name, version, executionId, hasBegun: true, isAlone });
+    const isIncluded = pinnedVersion === undefined || includesVersion(entry.versions, pinnedVersion);
+    const versions = isIncluded ? entry.versions : null;
+    const state = { hasBegun: true, hasEnded: false, versions, isAlone };
+    this.#entries.set(id, { lockToken, name, version, executionId, ...state });
   }
 }

@@ -200,7 +200,7 @@ export class TurnFetch {
   }
 
   /** What needs no statement more. Null: it does. */
-  openAtOnce(claimed: ClaimedTurn, { warm }: FetchOrchestrationOptions): LockedOrchestrationItem | null {
+  openAtOnce(claimed: ClaimedTurn, { warm, capability }: FetchOrchestrationOptions): LockedOrchestrationItem | null {
     const { head, secret } = claimed;
     const instance = fromColumn(head.a);
     const warmAsOf = warmAsOfIn(head, warm?.get(instance));
@@ -210,7 +210,7 @@ export class TurnFetch {
     if (identity === null) return null;
     const item = describe(instance, identity, messages, warmAsOf, claimed);
     const locked = { item, lockToken: tokenOf(secret, head.a), attemptCount: head.n ?? 1 };
-    this.#known.handedOut(locked);
+    this.#known.handedOut(locked, versionsOf(capability));
     return locked;
   }
 

@@ -33,13 +33,12 @@ import { turnLock } from "./lock-token.js";
 import type { PredictedTurns } from "./predicted-turns.js";
 import type { Store } from "./store.js";
 import { activitiesOf, activityColumns, otherRows, type TurnCall, turnColumns } from "./turn-rows.js";
-import { areSameVersions } from "./versions.js";
 import { noteMessage, noteReady } from "./work-rows.js";
 
 const commitTurns = `
   SELECT * FROM {schema}.commit_turns(
     $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26,
-    $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41, $42, $43
+    $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41
   )
 `;
 const abandonTurns = `SELECT * FROM {schema}.abandon_turns($1)`;
@@ -49,7 +48,7 @@ const appendEvents = `SELECT * FROM {schema}.append_events($1, $2, $3, $4)`;
 /** A row of the answer: of what was claimed, or of what became of the rest. */
 export type CommitPart =
   | ActivityPart
-  | (Omit<ActivityPart, "part"> & { readonly part: "beside" | "lost" | "left" | "over" | "given" | "older" });
+  | (Omit<ActivityPart, "part"> & { readonly part: "beside" | "lost" | "left" | "over" | "all" | "given" | "older" });
 
 /** A step has not found what it expects: nothing of it is written. */
 class StepRefused extends Error {
@@ -174,7 +173,7 @@ export class TurnQueue {
     await this.#handOff.idle();
   }
 
-  /** Steps come last; those that cannot share this statement are refused. T4 */
+  /** Steps come last. T4 */
   async #commit(calls: readonly TurnCall[]): Promise<readonly Outcome<void>[]> {
     const operation = "ackOrchestrationItem";
     const now = this.#store.clock.now();
@@ -199,7 +198,7 @@ export class TurnQueue {
     const outcomes = this.#settle(sent, offer, parts, { now, watchedAsOf });
     if (sent === calls) return outcomes;
     const ends = new Map(sent.map((call, index) => [call, outcomes[index]!]));
-    return calls.map((call) => ends.get(call) ?? REFUSED);
+    return calls.map((call) => ends.get(call)!);
   }
 
   #settle(
@@ -258,13 +257,10 @@ export class TurnQueue {
   }
 }
 
-/** Steps last; and only those of runtimes that replay the same versions, since one statement compares with one range. T4 */
+/** Steps last. T4 */
 function inOrder(calls: readonly TurnCall[]): readonly TurnCall[] {
   const steps = calls.filter(({ step }) => step !== null);
-  if (steps.length === 0) return calls;
-  const versions = steps[0]!.step!.versions;
-  const alike = steps.filter(({ step }) => areSameVersions(step!.versions, versions));
-  return [...calls.filter(({ step }) => step === null), ...alike];
+  return steps.length === 0 ? calls : [...calls.filter(({ step }) => step === null), ...steps];
 }
 
 function turnsOf(parts: readonly CommitPart[], kind: CommitPart["part"]): readonly number[] {

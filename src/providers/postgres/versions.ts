@@ -16,6 +16,14 @@ export function areSameVersions(one: SemVerRange, other: SemVerRange): boolean {
   return one === other || JSON.stringify(one) === JSON.stringify(other);
 }
 
+export function includesVersion(range: SemVerRange | null, version: SemVer): boolean {
+  return range !== null && compare(range.min, version) <= 0 && compare(version, range.max) <= 0;
+}
+
+function compare(one: SemVer, other: SemVer): number {
+  return one.major - other.major || one.minor - other.minor || one.patch - other.patch;
+}
+
 /** Fetches of one group may take each other's place. */
 export function groupOfVersions(capability: CapabilityFilter | undefined): string {
   const { min, max } = versionsOf(capability);

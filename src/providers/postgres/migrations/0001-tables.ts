@@ -108,9 +108,10 @@ CREATE INDEX schedule_held ON {schema}.schedule (locked_until) WHERE locked_unti
 -- Steps are longer than batches: each message of a batch has a place of its own.
 CREATE SEQUENCE {schema}.schedule_order INCREMENT BY 1000;
 
--- They are drawn before the rows are written: whoever makes a row that is locked writes its batch with it.
-CREATE SEQUENCE {schema}.message_ids;
-CREATE SEQUENCE {schema}.activity_ids;
+-- They are drawn before the rows are written: whoever makes a row that is locked writes its batch with it. A statement that writes
+-- many draws once for all of them.
+CREATE SEQUENCE {schema}.message_ids INCREMENT BY 1000;
+CREATE SEQUENCE {schema}.activity_ids INCREMENT BY 1000;
 
 CREATE TABLE {schema}.messages (
   id                 bigint PRIMARY KEY DEFAULT pg_catalog.nextval('{schema}.message_ids'),

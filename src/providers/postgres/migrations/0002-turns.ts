@@ -131,6 +131,7 @@ $$;
 --     p_senders             the ordinal of the activity whose outcome it is, or 0
 --     p_absent              a start that is sent only if the instance has not begun. Two starts of one instance are never in
 --                           one call
+--                           No more messages than a step of message_ids
 --   p_foreseen              the ordinals of targets that somebody has already
 --   p_spares                the locks of others, who want to claim what is in line, as fetch_turns does, after all is sent
 --   p_claims_until          until when whoever claims has his lock
@@ -162,6 +163,8 @@ SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan SET search_
 #variable_conflict use_column
 DECLARE
   v_gives boolean := array_remove(p_until, NULL) <> '{}';
+  -- The id of the first message, and those of all.
+  v_id bigint := nextval('{schema}.message_ids');
   v_ids bigint[];
   v_first bigint;
   v_looks boolean := false;
@@ -234,14 +237,19 @@ BEGIN
         SELECT 'beside', v_giving, 0::bigint, NULL::text, NULL::text, NULL::text, NULL::text, NULL::text, v_older::bigint;
     END IF;
   END IF;
-  v_ids := ARRAY (SELECT nextval('{schema}.message_ids') FROM generate_series(1, cardinality(p_of)));
+  IF v_gives THEN
+    v_ids := ARRAY (SELECT generate_series(v_id, v_id + cardinality(p_of) - 1));
+  END IF;
 
   IF p_targets <> '{}' THEN
     v_first := nextval('{schema}.schedule_order');
     -- Many starts, and nobody to serve: mostly no row is there, and a plain insert costs a third less than one that expects others.
     -- Whoever comes in between makes it one that does.
     IF NOT v_gives AND cardinality(p_targets) >= 8 THEN
-      v_is_new := v_starts OR NOT EXISTS (SELECT 1 FROM {schema}.schedule AS s WHERE s.instance_id = ANY (p_targets));
+      v_is_new := v_starts;
+      IF NOT v_starts THEN
+        v_is_new := NOT EXISTS (SELECT 1 FROM {schema}.schedule AS s WHERE s.instance_id = ANY (p_targets));
+      END IF;
     END IF;
     IF v_is_new THEN
       BEGIN
@@ -373,12 +381,11 @@ BEGIN
   END IF;
   INSERT INTO {schema}.messages
     (id, instance_id, due_at, visible_at, kind, parent_instance_id, timer_execution_id, timer_id, work_item)
-  SELECT m.id, p_targets[m.target], m.due, m.visible, m.kind, m.parent, m.timer_execution, m.timer, m.item
+  SELECT v_id + m.n - 1, p_targets[m.target], m.due, m.visible, m.kind, m.parent, m.timer_execution, m.timer, m.item
   FROM ( -- T6
-    SELECT unnest(v_ids) AS id, unnest(p_of) AS target, unnest(p_senders) AS sender, unnest(p_due) AS due,
-           unnest(p_visible) AS visible, unnest(p_kinds) AS kind, unnest(p_parents) AS parent,
-           unnest(p_timer_executions) AS timer_execution, unnest(p_timers) AS timer, unnest(p_items) AS item,
-           generate_subscripts(v_ids, 1) AS n
+    SELECT unnest(p_of) AS target, unnest(p_senders) AS sender, unnest(p_due) AS due, unnest(p_visible) AS visible,
+           unnest(p_kinds) AS kind, unnest(p_parents) AS parent, unnest(p_timer_executions) AS timer_execution,
+           unnest(p_timers) AS timer, unnest(p_items) AS item, generate_subscripts(p_of, 1) AS n
   ) AS m
   WHERE m.sender <> ALL (v_lost) AND m.n <> ALL (v_begun);
 
@@ -429,7 +436,11 @@ BEGIN
     RETURN QUERY
       SELECT 'cold', g.n, 1::bigint, p_targets[g.n], NULL::text, NULL::text, NULL::text, NULL::text, 1::bigint
       FROM unnest(v_given) AS g (n) WHERE g.n = ANY (v_fresh);
-    v_given := ARRAY (SELECT g.n FROM unnest(v_given) AS g (n) WHERE g.n <> ALL (v_fresh));
+    IF v_starts THEN
+      v_given := '{}';
+    ELSE
+      v_given := ARRAY (SELECT g.n FROM unnest(v_given) AS g (n) WHERE g.n <> ALL (v_fresh));
+    END IF;
   END IF;
   IF v_given <> '{}' THEN
     -- S1, S9: nobody can commit a turn of these any more. Most of them p_reader knows, and their new owner can replay.
@@ -819,10 +830,10 @@ $$;
 --     p_heads               the ordinal of what is said of the execution, or null
 --   p_locked                so many of them are of locked instances. The others are steps: they say nothing new of their instance,
 --                           send nothing and cancel nothing
---   p_expected              the last commit that each step expects; nobody has it locked, and its token is new
+--   p_expected              the last commit that each step expects, after which its execution runs; nobody has it locked, and its
+--                           token is new
 --   p_done, p_done_tokens   the activities whose outcomes the steps answer, by id, and their locks; none twice
 --     p_done_of             for each the ordinal of its turn
---   p_min, p_max            the versions that whoever has computed the steps replays
 --   p_names                 what is said of executions; null: nothing new
 --     p_versions, p_parents, p_statuses, p_outputs, p_majors, p_minors, p_patches
 --   p_event_turns           the events: for each the ordinal of its turn
@@ -847,12 +858,13 @@ $$;
 --   lost   of a turn whose lock was not live, or of a step that did not find what it expects
 --   left   of a turn whose instance has messages left. n: when it can be claimed; null: when somebody sends to it
 --   over   of a turn after which its execution does not run
+--   all    every activity was given to who wanted it. id: the row of the first; those of the others count on from it
 --   given  of an activity that was given to who wanted it. id: its row
 --   older  none was, because others are ready that have waited longer. n: how many. Then those who want something claim as
 --          fetch_activities does, after all is committed: what it answers follows, and "turn" is the ordinal among them
 CREATE FUNCTION {schema}.commit_turns(
   p_now bigint, p_committer text, p_ids text[], p_tokens text[], p_executions bigint[], p_heads integer[],
-  p_locked integer, p_expected text[], p_done bigint[], p_done_tokens text[], p_done_of integer[], p_min bigint[], p_max bigint[],
+  p_locked integer, p_expected text[], p_done bigint[], p_done_tokens text[], p_done_of integer[],
   p_names text[], p_versions text[], p_parents text[], p_statuses text[], p_outputs text[], p_majors bigint[],
   p_minors bigint[], p_patches bigint[],
   p_event_turns integer[], p_event_ids bigint[], p_event_types text[], p_event_data text[],
@@ -885,8 +897,10 @@ DECLARE
   v_orders bigint[];
   -- By turn: whose it is. Null: the lock is not live.
   v_live text[] := p_ids;
-  -- Turns that say who the instance is; instances of the others, how many of them are current, and how many are of steps.
+  -- Turns that say who the instance is, and whether nothing was there of any of these; instances of the others, how many of them are
+  -- current, and how many are of steps.
   v_named integer[] := '{}';
+  v_begins boolean := false;
   v_rest text[];
   v_current bigint;
   v_stepped bigint := 0;
@@ -897,6 +911,8 @@ DECLARE
   v_new integer[] := '{}';
   v_over integer[];
   v_ended text[];
+  -- The id of the first activity, if all of them count on from it; otherwise those of all.
+  v_act bigint;
   v_acts bigint[];
   v_cancelled bigint[];
 BEGIN
@@ -957,29 +973,51 @@ BEGIN
   END IF;
 
   v_rest := v_ids;
-  IF p_names <> '{}' THEN
+  IF array_remove(p_names, NULL) <> '{}' THEN
     v_named := ARRAY (
       SELECT t.n::integer FROM unnest(v_live, p_heads) WITH ORDINALITY AS t (id, head, n)
       WHERE t.id IS NOT NULL AND p_names[t.head] IS NOT NULL AND p_versions[t.head] IS NOT NULL
     );
   END IF;
   IF v_named <> '{}' THEN
-    INSERT INTO {schema}.instances AS i
-      (instance_id, orchestration_name, orchestration_version, current_execution_id, parent_instance_id, last_commit,
-       last_committer, created_at, updated_at)
-    SELECT p_ids[t.n], p_names[p_heads[t.n]], p_versions[p_heads[t.n]], p_executions[t.n], p_parents[p_heads[t.n]],
-           p_tokens[t.n], p_committer, p_now, p_now
-    FROM unnest(v_named) AS t (n)
-    ON CONFLICT (instance_id) DO UPDATE SET
-      orchestration_name = excluded.orchestration_name,
-      orchestration_version = excluded.orchestration_version,
-      current_execution_id = GREATEST(i.current_execution_id, excluded.current_execution_id),
-      last_commit = excluded.last_commit,
-      last_committer = excluded.last_committer,
-      updated_at = excluded.updated_at;
-    v_rest := ARRAY (
-      SELECT t.id FROM unnest(v_live[:p_locked]) WITH ORDINALITY AS t (id, n) WHERE t.id IS NOT NULL AND t.n <> ALL (v_named)
-    );
+    IF cardinality(v_named) = cardinality(v_ids) THEN -- Steps are never among them.
+      v_rest := '{}';
+    ELSE
+      v_rest := ARRAY (
+        SELECT t.id FROM unnest(v_live[:p_locked]) WITH ORDINALITY AS t (id, n) WHERE t.id IS NOT NULL AND t.n <> ALL (v_named)
+      );
+    END IF;
+    -- Mostly all of them begin, and nothing is there of them: a plain insert costs a third less than one that expects others.
+    IF v_rest = '{}' AND v_execution = 1 THEN
+      v_begins := NOT EXISTS (SELECT 1 FROM {schema}.executions AS x WHERE x.instance_id = ANY (v_ids));
+    END IF;
+    IF v_begins THEN
+      BEGIN
+        INSERT INTO {schema}.instances
+          (instance_id, orchestration_name, orchestration_version, current_execution_id, parent_instance_id, last_commit,
+           last_committer, created_at, updated_at)
+        SELECT p_ids[t.n], p_names[p_heads[t.n]], p_versions[p_heads[t.n]], 1, p_parents[p_heads[t.n]], p_tokens[t.n],
+               p_committer, p_now, p_now
+        FROM unnest(v_named) AS t (n);
+      EXCEPTION WHEN unique_violation THEN
+        v_begins := false;
+      END;
+    END IF;
+    IF NOT v_begins THEN
+      INSERT INTO {schema}.instances AS i
+        (instance_id, orchestration_name, orchestration_version, current_execution_id, parent_instance_id, last_commit,
+         last_committer, created_at, updated_at)
+      SELECT p_ids[t.n], p_names[p_heads[t.n]], p_versions[p_heads[t.n]], p_executions[t.n], p_parents[p_heads[t.n]],
+             p_tokens[t.n], p_committer, p_now, p_now
+      FROM unnest(v_named) AS t (n)
+      ON CONFLICT (instance_id) DO UPDATE SET
+        orchestration_name = excluded.orchestration_name,
+        orchestration_version = excluded.orchestration_version,
+        current_execution_id = GREATEST(i.current_execution_id, excluded.current_execution_id),
+        last_commit = excluded.last_commit,
+        last_committer = excluded.last_committer,
+        updated_at = excluded.updated_at;
+    END IF;
   END IF;
   IF v_rest <> '{}' AND v_steps <> '{}' THEN
     PERFORM 1 FROM {schema}.instances AS i WHERE i.instance_id = ANY (v_rest || v_steps) ORDER BY i.instance_id FOR UPDATE; -- S9
@@ -1011,19 +1049,8 @@ BEGIN
         last_committer = p_committer,
         updated_at = p_now
       WHERE i.instance_id = ANY (v_steps)
-        AND i.last_commit = p_expected[array_position(p_ids, i.instance_id) - p_locked]
-        AND EXISTS (
-          SELECT 1 FROM {schema}.executions AS x
-          WHERE x.instance_id = i.instance_id AND x.execution_id = i.current_execution_id AND x.status = 'Running'
-            AND (x.pinned_major IS NULL OR (x.pinned_major, x.pinned_minor, x.pinned_patch)
-              BETWEEN (p_min[1], p_min[2], p_min[3]) AND (p_max[1], p_max[2], p_max[3]))
-          OFFSET 0
-        );
+        AND i.last_commit = p_expected[array_position(p_ids, i.instance_id) - p_locked];
       GET DIAGNOSTICS v_stepped = ROW_COUNT;
-      -- S9: a later statement. Whoever has handed one of them out, and was waited for, is seen.
-      SELECT EXISTS (SELECT 1 FROM {schema}.schedule AS s WHERE s.instance_id = ANY (v_steps)),
-             EXISTS (SELECT 1 FROM {schema}.schedule AS s WHERE s.locked_until IS NULL AND s.place <= p_now AND s.ready_at <= p_now)
-      INTO v_is_met, v_is_beside;
       IF p_cancelled IS NOT NULL THEN
         -- S2: what the steps remove and what others cancel, in one order.
         PERFORM 1 FROM {schema}.activities AS a
@@ -1039,13 +1066,16 @@ BEGIN
         ORDER BY a.id
         FOR UPDATE;
       END IF;
+      -- S9: a later statement. Whoever has handed one of them out, and was waited for, is seen.
       WITH gone AS (
         DELETE FROM {schema}.activities AS q -- S2: in the order of their ids, by index.
         WHERE q.id = ANY (v_done) AND q.ready_at + 0 > p_now AND q.lock_token = p_done_tokens[array_position(p_done, q.id)]
         RETURNING q.id, q.session_id
       )
-      SELECT COALESCE(array_agg(gone.id), '{}'), array_agg(gone.session_id) FILTER (WHERE gone.session_id IS NOT NULL)
-      INTO v_acked, v_sessions FROM gone;
+      SELECT COALESCE(array_agg(gone.id), '{}'), array_agg(gone.session_id) FILTER (WHERE gone.session_id IS NOT NULL),
+             EXISTS (SELECT 1 FROM {schema}.schedule AS s WHERE s.instance_id = ANY (v_steps)),
+             EXISTS (SELECT 1 FROM {schema}.schedule AS s WHERE s.locked_until IS NULL AND s.place <= p_now AND s.ready_at <= p_now)
+      INTO v_acked, v_sessions, v_is_met, v_is_beside FROM gone;
       EXIT WHEN NOT v_is_met AND v_stepped = cardinality(v_steps) AND cardinality(v_acked) = cardinality(v_done);
       v_refused := ARRAY (
         SELECT t.n
@@ -1071,7 +1101,9 @@ BEGIN
     RETURN QUERY SELECT 'beside', 0, 0::bigint, NULL::text, 1::bigint, false;
   END IF;
   IF v_ids = '{}' AND v_steps = '{}' THEN RETURN; END IF; -- Those who want something look for themselves.
-  IF v_named <> '{}' OR NOT v_is_usual THEN
+  IF v_begins THEN
+    v_new := v_named;
+  ELSIF v_named <> '{}' OR NOT v_is_usual THEN
     SELECT COALESCE(array_agg(t.n::integer) FILTER (WHERE x.status IS NULL), '{}'),
            array_agg(t.n::integer) FILTER (WHERE x.status <> 'Running' OR i.current_execution_id > t.execution)
     INTO v_new, v_over
@@ -1132,29 +1164,33 @@ BEGIN
   IF p_values IS NOT NULL THEN
     PERFORM {schema}.change_values(p_now, v_live, p_values);
   END IF;
-  IF p_names <> '{}' THEN
+  IF array_remove(array_remove(p_statuses, NULL), 'Running') <> '{}' THEN
     v_ended := ARRAY (
       SELECT t.id FROM unnest(v_live, p_heads) AS t (id, head) WHERE t.id IS NOT NULL AND p_statuses[t.head] <> 'Running'
     );
-    IF v_ended <> '{}' AND EXISTS (SELECT 1 FROM {schema}.kv_delta AS d WHERE d.instance_id = ANY (v_ended)) THEN
+    IF EXISTS (SELECT 1 FROM {schema}.kv_delta AS d WHERE d.instance_id = ANY (v_ended)) THEN
       PERFORM {schema}.merge_values(v_ended);
     END IF;
   END IF;
 
   IF p_act_turns <> '{}' THEN
-    v_acts := ARRAY (SELECT nextval('{schema}.activity_ids') FROM generate_series(1, cardinality(p_act_turns)));
+    IF cardinality(p_act_turns) <= 1000 THEN
+      v_act := nextval('{schema}.activity_ids');
+    ELSE
+      v_acts := ARRAY (SELECT nextval('{schema}.activity_ids') FROM generate_series(1, cardinality(p_act_turns)));
+    END IF;
     INSERT INTO {schema}.activities
       (id, instance_id, execution_id, activity_id, tag, session_id, ready_at, is_held, lock_token, attempts, enqueued_at,
        work_item)
-    SELECT a.row_id, a.instance, a.execution, a.id, a.tag, a.session,
+    SELECT COALESCE(v_act + a.n - 1, v_acts[a.n]), a.instance, a.execution, a.id, a.tag, a.session,
            CASE WHEN v_gives THEN COALESCE(a.until, p_now) ELSE p_now END,
            v_gives AND a.until IS NOT NULL, CASE WHEN v_gives THEN a.token END,
            CASE WHEN v_gives AND a.until IS NOT NULL THEN 1 ELSE 0 END, p_now, a.item
     FROM ( -- T6
-      SELECT unnest(v_acts) AS row_id, unnest(p_act_turns) AS turn, unnest(p_act_instances) AS instance,
-             unnest(p_act_executions) AS execution, unnest(p_act_ids) AS id, unnest(p_act_tags) AS tag,
-             unnest(p_act_sessions) AS session, unnest(p_act_items) AS item, unnest(p_act_tokens) AS token,
-             unnest(p_act_until) AS until
+      SELECT unnest(p_act_turns) AS turn, unnest(p_act_instances) AS instance, unnest(p_act_executions) AS execution,
+             unnest(p_act_ids) AS id, unnest(p_act_tags) AS tag, unnest(p_act_sessions) AS session,
+             unnest(p_act_items) AS item, unnest(p_act_tokens) AS token, unnest(p_act_until) AS until,
+             generate_subscripts(p_act_turns, 1) AS n
     ) AS a
     WHERE v_live[a.turn] IS NOT NULL;
   END IF;
@@ -1219,11 +1255,16 @@ BEGIN
     IF v_over IS NOT NULL THEN
       RETURN QUERY SELECT 'over', over.n, 0::bigint, NULL::text, NULL::bigint, true FROM unnest(v_over) AS over (n);
     END IF;
-    RETURN QUERY
-      SELECT 'given', a.n::integer, a.id, NULL::text, NULL::bigint, false
-      FROM unnest(v_acts) WITH ORDINALITY AS a (id, n)
-      WHERE p_act_until[a.n] IS NOT NULL AND v_live[p_act_turns[a.n]] IS NOT NULL
-        AND (v_cancelled IS NULL OR a.id <> ALL (v_cancelled));
+    IF v_act IS NOT NULL AND v_cancelled IS NULL AND array_position(v_live, NULL) IS NULL THEN
+      RETURN QUERY SELECT 'all', 0, v_act, NULL::text, NULL::bigint, false;
+    ELSE
+      RETURN QUERY
+        SELECT 'given', a.n, a.id, NULL::text, NULL::bigint, false
+        FROM generate_subscripts(p_act_turns, 1) AS s (n)
+        CROSS JOIN LATERAL (SELECT s.n, COALESCE(v_act + s.n - 1, v_acts[s.n]) AS id) AS a
+        WHERE p_act_until[a.n] IS NOT NULL AND v_live[p_act_turns[a.n]] IS NOT NULL
+          AND (v_cancelled IS NULL OR a.id <> ALL (v_cancelled));
+    END IF;
   END IF;
   IF v_older > 0 THEN
     BEGIN
