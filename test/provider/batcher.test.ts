@@ -233,7 +233,7 @@ describe("a call that is answered before its batch is over", () => {
   const refused = new ProviderError("invalid", "test", "refused");
 
   /** "early" is answered at once; the batch ends when the test says so. */
-  function withEarly() {
+  function withEarly(options: Partial<BatcherOptions<string, string>> = {}) {
     const runs: string[][] = [];
     let end: (answer: Answer | Error) => void = () => {};
     const batcher = new Batcher<string, string>({
@@ -246,6 +246,7 @@ describe("a call that is answered before its batch is over", () => {
         });
       },
       keyOf: (call) => call,
+      ...options,
     });
     return { batcher, runs, end: (how: Answer | Error) => end(how) };
   }
@@ -271,15 +272,28 @@ describe("a call that is answered before its batch is over", () => {
     expect(runs).toEqual([["early", "late", "later"], ["late"], ["later"]]);
   });
 
-  test("still keeps its key until the batch is over", async () => {
-    const { batcher, runs, end } = withEarly();
-    await batcher.submit("early");
-    void batcher.submit("early");
+  test.each(["keyOf", "laneOf"])("leaves its place to the next at once: %s", async (kind) => {
+    const { batcher, runs } = withEarly({ [kind]: (call: string) => call, maxInFlight: 2 });
+    const late = [batcher.submit("early"), batcher.submit("late")];
+    expect(await late[0]).toBe("at once");
+    void batcher.submit("late");
+
+    expect(await batcher.submit("early")).toBe("at once");
+
+    expect(runs).toEqual([["early", "late"], ["early"]]); // The other one waits for the one before it.
+  });
+
+  test("leaves its lane when the last of those of the lane is answered that are on their way", async () => {
+    const { batcher, runs, end } = withEarly({ keyOf: () => null, laneOf: () => "lane", maxInFlight: 2 });
+    const [early, late] = [batcher.submit("early"), batcher.submit("late")];
+    expect(await early).toBe("at once");
+    const next = batcher.submit("early");
     await rounds();
-    expect(runs).toHaveLength(1);
-    end([{ value: "over" }]);
-    await rounds();
-    expect(runs).toHaveLength(2);
+    expect(runs).toEqual([["early", "late"]]);
+
+    end([{ value: "over" }, { value: "over" }]);
+
+    expect([await late, await next]).toEqual(["over", "at once"]);
   });
 });
 

@@ -20,7 +20,7 @@ const POLL = { ...LOCK, pollTimeoutMs: 600_000 };
 /** The turn of an instance under the lock "other", at the time 999; of this major version; with these messages. */
 const COMMIT_TURN = `
   SELECT {schema}.commit_turns(
-    999, NULL, ARRAY[$1::text], '{other}', '{1}', '{1}', 1, '{}', '{}', '{}', '{}', '{TestOrch}', '{1.0.0}', '{NULL}', '{NULL}', '{NULL}',
+    999, NULL, ARRAY[$1::text], '{other}', '{1}', '{1}', 1, '{}', '{}', '{}', '{}', '{}', '{}', '{TestOrch}', '{1.0.0}', '{NULL}', '{NULL}', '{NULL}',
     ARRAY[$2::bigint], '{0}', '{0}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}',
     NULL, false, NULL, NULL, $3::json, NULL, NULL
   )`;

@@ -9,7 +9,7 @@
 //       them. Nothing else changes the order in which calls begin.
 //   B5. Every call is answered: also when what it is run by is wrong.
 //   B6. Calls of one lane begin in the order in which they came: they may share a batch, and are never in two at once.
-//   B7. A call may be answered before its batch is over. That answer counts; its key and its lane stay taken until the batch is over.
+//   B7. A call may be answered before its batch is over. That answer counts, and leaves its key and its place in its lane to the next.
 
 import { InvalidOptionsError, MisuseError, ProviderError } from "../../errors.js";
 import { checkOptions, integerBetween, isFunction } from "../../options.js";
@@ -115,7 +115,8 @@ export class Batcher<Call, R> {
   #waiting: Pending<Call, R>[] = [];
   #inFlight = 0;
   readonly #keysInFlight = new Set<string>();
-  readonly #lanesInFlight = new Set<string>();
+  /** How many calls of each are on their way. */
+  readonly #lanesInFlight = new Map<string, number>();
   #isScheduled = false;
   readonly #idleListeners: (() => void)[] = [];
 
@@ -192,7 +193,9 @@ export class Batcher<Call, R> {
       bytes += pending.bytes;
       if (key !== null) this.#keysInFlight.add(key);
     }
-    for (const { lane } of batch) if (lane !== null) this.#lanesInFlight.add(lane);
+    for (const { lane } of batch) {
+      if (lane !== null) this.#lanesInFlight.set(lane, (this.#lanesInFlight.get(lane) ?? 0) + 1);
+    }
     this.#waiting = left;
     return batch;
   }
@@ -203,19 +206,27 @@ export class Batcher<Call, R> {
       .catch((bug: unknown) => this.#refuseAll(batch, bug)) // B5
       .finally(() => {
         this.#inFlight -= 1;
-        for (const { key, lane } of batch) {
-          if (key !== null) this.#keysInFlight.delete(key);
-          if (lane !== null) this.#lanesInFlight.delete(lane);
-        }
         this.#schedule();
         this.#reportIdle();
       });
   }
 
+  /** Whoever comes next may begin. B4, B6 */
+  #leave({ key, lane }: Pending<Call, R>): void {
+    if (key !== null) this.#keysInFlight.delete(key);
+    if (lane === null) return;
+    const left = this.#lanesInFlight.get(lane)! - 1;
+    if (left > 0) this.#lanesInFlight.set(lane, left);
+    else this.#lanesInFlight.delete(lane);
+  }
+
   async #execute(batch: readonly Pending<Call, R>[]): Promise<void> {
     let outcomes: readonly Outcome<R>[];
     try {
-      const answer = (place: number, outcome: Outcome<R>): void => this.#settle(batch[place]!, outcome);
+      const answer = (place: number, outcome: Outcome<R>): void => {
+        this.#settle(batch[place]!, outcome);
+        this.#schedule(); // B7
+      };
       outcomes = await this.#options.run(
         batch.map(({ call }) => call),
         answer,
@@ -234,6 +245,7 @@ export class Batcher<Call, R> {
     if (pending.isAnswered) return;
     if ("error" in outcome) return this.#refuse(pending, outcome.error);
     pending.isAnswered = true;
+    this.#leave(pending);
     pending.resolve(outcome.value);
   }
 
@@ -244,6 +256,7 @@ export class Batcher<Call, R> {
   #refuse(pending: Pending<Call, R>, error: unknown): void {
     if (pending.isAnswered) return;
     pending.isAnswered = true;
+    this.#leave(pending);
     let told = error;
     try {
       told = this.#options.errorOf(pending.call, error);

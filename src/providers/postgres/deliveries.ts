@@ -159,11 +159,9 @@ export class Deliveries {
     const turns = prediction.close();
     try {
       return await this.#deliverWithSteps(calls, targets, offer, turns, prediction, now, answer);
-    } catch (error) {
-      prediction.refused(turns); // Those that are answered already have their answer.
-      throw error;
     } finally {
-      prediction.end();
+      for (const turn of turns) prediction.refused(turn); // Those that are answered have their answer.
+      prediction.othersSettled();
     }
   }
 
@@ -185,7 +183,7 @@ export class Deliveries {
       answer(place, outcome);
     };
     const stepping = this.#takeSteps(steps, calls, prediction, settle);
-    const rest = this.#sendRest(calls, targets, left, now, settle);
+    const rest = this.#sendRest(calls, targets, left, now, settle).finally(() => prediction.othersSettled());
     const ends = await Promise.allSettled([stepping, rest]);
     for (const end of ends) if (end.status === "rejected") throw end.reason;
     return outcomes;
@@ -235,30 +233,41 @@ export class Deliveries {
     return this.#conclude(calls, targets, parts);
   }
 
-  /** D5. What is refused is sent like anything else. Rejects where nobody knows what has become of one. */
+  /** D5. What is refused is sent like anything else. */
   async #takeSteps(
     steps: readonly PredictedStep[],
     calls: readonly Delivery[],
     prediction: Prediction,
     settle: Answer,
   ): Promise<void> {
-    const ends = await Promise.allSettled(steps.map(({ call }) => this.#turns.commitStep(call)));
-    const endedAs = (kind: StepEnd) => steps.filter((_, index) => stepEnd(ends[index]!) === kind);
-    const [committed, refused, unknown] = [endedAs("committed"), endedAs("refused"), endedAs("unknown")];
-    for (const { places } of committed) for (const place of places) settle(place, { value: "enqueued" });
-    prediction.committed(committed.map(({ call }) => call));
-    prediction.refused([...refused, ...unknown].map(({ call }) => call));
-    this.#handOff.learn(committed.length, refused.length);
+    const ends = await Promise.all(steps.map((step) => this.#takeStep(step, prediction, settle)));
+    const refused = steps.filter((_, index) => ends[index] === "refused");
+    const committed = ends.filter((end) => end === "committed").length;
+    this.#handOff.learn(committed, refused.length);
+    if (committed + refused.length < steps.length) this.#handOff.pause();
     const again = refused.flatMap(({ places }) => places).sort((one, other) => one - other);
-    if (again.length > 0) {
-      const ofAgain = again.map((place) => calls[place]!);
-      const outcomes = await this.#deliver(ofAgain, (index, outcome) => settle(again[index]!, outcome));
-      for (const [index, place] of again.entries()) settle(place, outcomes[index]!);
+    if (again.length === 0) return;
+    const ofAgain = again.map((place) => calls[place]!);
+    const outcomes = await this.#deliver(ofAgain, (index, outcome) => settle(again[index]!, outcome));
+    for (const [index, place] of again.entries()) settle(place, outcomes[index]!);
+  }
+
+  /** Each is answered when its own statement is: they may be in several. */
+  async #takeStep({ call, places }: PredictedStep, prediction: Prediction, settle: Answer): Promise<StepEnd> {
+    try {
+      const end = await this.#turns.commitStep(call);
+      if (end === "refused") {
+        prediction.refused(call);
+        return end;
+      }
+      for (const place of places) settle(place, { value: "enqueued" });
+      prediction.committed(call);
+      return end;
+    } catch (error) {
+      for (const place of places) settle(place, { error });
+      prediction.refused(call);
+      return "unknown";
     }
-    const failure = ends.find((end) => end.status === "rejected");
-    if (failure === undefined) return;
-    this.#handOff.pause();
-    throw failure.reason;
   }
 
   #conclude(
@@ -295,10 +304,6 @@ function operationOf([first]: readonly Delivery[]): string {
 
 type StepEnd = "committed" | "refused" | "unknown";
 
-function stepEnd(end: PromiseSettledResult<"committed" | "refused">): StepEnd {
-  return end.status === "fulfilled" ? end.value : "unknown";
-}
-
 /** Of what was foretold, that whose turns have come. */
 function stepsOf(
   foretold: readonly Foretold[],
@@ -306,12 +311,12 @@ function stepsOf(
   calls: readonly Delivery[],
 ): readonly PredictedStep[] {
   const byToken = new Map(turns.map((turn) => [turn.lockToken, turn]));
-  return foretold.flatMap(({ target, foreseen }) => {
+  return foretold.flatMap(({ target, foreseen, versions }) => {
     const turn = byToken.get(foreseen.locked.lockToken);
     if (turn === undefined) return [];
     const places = target.messages.map(({ call }) => call);
     const done = places.flatMap((place) => doneBy(calls[place]!));
-    return [{ target, places, call: { ...turn, step: { expected: foreseen.expected, done } } }];
+    return [{ target, places, call: { ...turn, step: { expected: foreseen.expected, done, versions } } }];
   });
 }
 

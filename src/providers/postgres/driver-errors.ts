@@ -68,6 +68,13 @@ export function isFatal(error: unknown): boolean {
   return state === null || state === READ_ONLY || fieldsOf(error).severity !== "ERROR";
 }
 
+/** As whoever has called this operation is told of it. */
+export function inOperation(operation: string, error: unknown): unknown {
+  if (!(error instanceof ProviderError)) return error;
+  const text = error.message.slice(`${error.operation}: `.length);
+  return new ProviderError(error.kind, operation, text, { cause: error.cause });
+}
+
 /** Whether it was the server that refused: then the statement was undone for certain. */
 export function isAnswered(error: unknown): boolean {
   return !(error instanceof ProviderError) || (!error.retryable && sqlStateOf(error) !== null);

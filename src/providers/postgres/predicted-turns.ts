@@ -17,25 +17,27 @@ import type { LockedOrchestrationItem } from "../../provider/provider.js";
 import { afterAnswers } from "./after-answers.js";
 import type { TurnCall } from "./turn-rows.js";
 
-interface Joined {
-  readonly call: TurnCall;
-  readonly resolve: () => void;
-  readonly reject: (error: unknown) => void;
-}
-
-/** Turns that may be steps together. */
-class Batch {
-  /** By token, of which execution each has to be. */
-  readonly executions: ReadonlyMap<string, number>;
+/** A turn that may be a step. */
+class PredictedTurn {
+  readonly lockToken: string;
+  /** Of which execution it has to be. */
+  readonly executionId: number;
+  /** Until the store has answered whether there is its lock. */
   readonly settled: Promise<void>;
-  readonly joined = new Map<string, Joined>();
-  /** Those of whom something has been heard. */
-  readonly heard = new Set<string>();
+  /** Its ack, once it has come. */
+  joined: { readonly call: TurnCall; readonly resolve: () => void; readonly reject: (error: unknown) => void } | null =
+    null;
+  /** Something has been heard of it. */
+  isHeard = false;
+  /** Its ack may still come. */
   isOpen = true;
+  /** It is known what has become of it. */
+  isEnded = false;
   #settle: () => void = () => {};
 
-  constructor(executions: ReadonlyMap<string, number>) {
-    this.executions = executions;
+  constructor({ lockToken, item }: LockedOrchestrationItem) {
+    this.lockToken = lockToken;
+    this.executionId = item.executionId;
     this.settled = new Promise((resolve) => {
       this.#settle = resolve;
     });
@@ -46,79 +48,88 @@ class Batch {
   }
 }
 
-/** What becomes of turns that were predicted together. Each that has come must be committed or refused, and then all are over. */
+/** What becomes of turns that were predicted together. */
 export interface Prediction {
   /** Whether more may come. */
   readonly isAwaited: boolean;
-  /** Those whose turns have come. From now on the others are too late. P2 */
+  /** Those whose turns have come: each must be committed or refused. From now on the others are too late. P2 */
   close(): readonly TurnCall[];
-  /** These are committed. Whoever has sent what they answer hears of it first. P2 */
-  committed(calls: readonly TurnCall[]): void;
-  /** These are not, unless they are among those that are. P3 */
-  refused(calls: readonly TurnCall[]): void;
-  /** The store has answered which locks there are. P2 */
-  end(): void;
+  /** This one is committed. Whoever has sent what it answers hears of it first. P2 */
+  committed(call: TurnCall): void;
+  /** This one is not, unless it has been. P3 */
+  refused(call: TurnCall): void;
+  /** The store has answered which of the others have their locks. P2 */
+  othersSettled(): void;
 }
 
 export class PredictedTurns {
-  readonly #batches = new Map<string, Batch>();
+  /** By token. */
+  readonly #turns = new Map<string, PredictedTurn>();
+  /** Those who have their answer, until everybody hears of theirs who comes before. */
+  #ended: PredictedTurn[] = [];
 
   /** These have been handed out. */
   begin(foretold: readonly LockedOrchestrationItem[]): Prediction {
-    const batch = new Batch(new Map(foretold.map(({ lockToken, item }) => [lockToken, item.executionId])));
-    for (const { lockToken } of foretold) this.#batches.set(lockToken, batch);
+    const turns = foretold.map((locked) => new PredictedTurn(locked));
+    for (const turn of turns) this.#turns.set(turn.lockToken, turn);
     return {
       get isAwaited() {
-        return batch.heard.size < batch.executions.size;
+        return turns.some(({ isHeard }) => !isHeard);
       },
       close: () => {
-        batch.isOpen = false;
-        return [...batch.joined.values()].map(({ call }) => call);
+        for (const turn of turns) turn.isOpen = false;
+        return turns.flatMap(({ joined }) => joined?.call ?? []);
       },
-      committed: (calls) => {
-        const joined = calls.flatMap(({ lockToken }) => batch.joined.get(lockToken) ?? []);
-        for (const { lockToken } of calls) batch.joined.delete(lockToken);
-        afterAnswers(() => {
-          for (const { resolve } of joined) resolve();
-        });
+      committed: ({ lockToken }) => this.#end(this.#turns.get(lockToken)),
+      refused: ({ lockToken }) => {
+        const turn = this.#turns.get(lockToken);
+        if (turn?.isEnded === false) turn.joined?.reject(lockLost("ackOrchestrationItem", lockToken)); // P3
+        this.#end(turn);
       },
-      refused: (calls) => {
-        for (const { lockToken } of calls) {
-          batch.joined.get(lockToken)?.reject(lockLost("ackOrchestrationItem", lockToken)); // P3
-        }
+      othersSettled: () => {
+        for (const turn of turns) if (turn.joined === null) this.#end(turn);
       },
-      end: () => afterAnswers(() => this.#end(batch)),
     };
   }
 
   /** Answers when the turn is committed as a step. Null: it will not be. */
   join(call: TurnCall): Promise<void> | null {
-    const { lockToken } = call;
-    const batch = this.#batches.get(lockToken);
-    if (batch?.isOpen !== true || batch.heard.has(lockToken) || !canBeStep(call, batch.executions.get(lockToken))) {
-      return null;
-    }
-    batch.heard.add(lockToken);
+    const turn = this.#turns.get(call.lockToken);
+    if (turn?.isOpen !== true || turn.isHeard || !canBeStep(call, turn.executionId)) return null;
+    turn.isHeard = true;
     return new Promise((resolve, reject) => {
-      batch.joined.set(lockToken, { call, resolve, reject });
+      turn.joined = { call, resolve, reject };
     });
   }
 
   /** Resolves when the store has answered whether there is such a lock. Null: it has. P2 */
   settled(lockToken: string): Promise<void> | null {
-    const batch = this.#batches.get(lockToken);
-    batch?.heard.add(lockToken);
-    return batch?.settled ?? null;
+    const turn = this.#turns.get(lockToken);
+    if (turn === undefined) return null;
+    turn.isHeard = true;
+    return turn.settled;
   }
 
-  #end(batch: Batch): void {
-    for (const token of batch.executions.keys()) this.#batches.delete(token);
-    batch.settle();
+  /** Tells so after whoever hears of it before. */
+  #end(turn: PredictedTurn | undefined): void {
+    if (turn === undefined || turn.isEnded) return;
+    turn.isEnded = true;
+    this.#ended.push(turn);
+    if (this.#ended.length > 1) return;
+    afterAnswers(() => {
+      const ended = this.#ended;
+      this.#ended = [];
+      for (const { lockToken, joined } of ended) {
+        this.#turns.delete(lockToken);
+        joined?.resolve();
+      }
+      for (const each of ended) each.settle();
+    });
   }
 }
 
 /** P4 */
-function canBeStep({ turn }: TurnCall, executionId: number | undefined): boolean {
+function canBeStep({ turn }: TurnCall, executionId: number): boolean {
   const { orchestrationName, orchestrationVersion, parentInstanceId, pinnedVersion } = turn.metadata;
   const isNews = [orchestrationName, orchestrationVersion, parentInstanceId, pinnedVersion].some(
     (said) => said !== undefined,

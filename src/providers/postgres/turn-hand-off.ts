@@ -54,6 +54,8 @@ interface Takers {
 export interface Foretold {
   readonly target: Target;
   readonly foreseen: ForeseenTurn;
+  /** What he replays. */
+  readonly versions: SemVerRange;
 }
 
 /** Who gets which of the targets. */
@@ -111,7 +113,7 @@ export class TurnHandOff {
     const foretold = wanted.flatMap(({ target, wish }, place) => {
       if (wish?.foreseen == null) return [];
       ofTargets[place]?.give(wish.foreseen.locked);
-      return [{ target, foreseen: wish.foreseen }];
+      return [{ target, foreseen: wish.foreseen, versions }];
     });
     const isWarm = wants.some(({ warm }) => warm !== undefined && warm.size > 0);
     return { foretold, without: (steps) => this.#rest(wanted, takers, steps, { now, until, versions, isWarm }) };

@@ -26,7 +26,7 @@ import { fetchesToWake } from "../../provider/kit/worker-wake.js";
 import type { AbandonOptions, InstanceChange, TurnCommit } from "../../provider/provider.js";
 import type { ActivityHandOff, Offer } from "./activity-hand-off.js";
 import type { ActivityPart } from "./activity-queue.js";
-import { isAnswered } from "./driver-errors.js";
+import { inOperation, isAnswered } from "./driver-errors.js";
 import type { KnownInstances } from "./known-instances.js";
 import { type Abandoning, abandonRows, outcomes, type Renewing, renewRows, rowOf } from "./lock-calls.js";
 import { turnLock } from "./lock-token.js";
@@ -38,7 +38,7 @@ import { noteMessage, noteReady } from "./work-rows.js";
 const commitTurns = `
   SELECT * FROM {schema}.commit_turns(
     $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26,
-    $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41
+    $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41, $42, $43
   )
 `;
 const abandonTurns = `SELECT * FROM {schema}.abandon_turns($1)`;
@@ -99,6 +99,7 @@ export class TurnQueue {
       maxCalls: MOST_CALLS,
       maxBytes: MOST_BYTES,
       sizeOf: ({ bytes }) => bytes,
+      errorOf: ({ step }, error) => (step === null ? error : inOperation("ackWorkItem", error)),
     });
     this.#abandoning = new Batcher<Abandoning<string>, void>({ ...byRow, run: (calls) => this.#abandon(calls) });
     this.#renewing = new Batcher<Renewing<string>, void>({ ...byRow, run: (calls) => this.#renew(calls) });

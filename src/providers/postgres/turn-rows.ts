@@ -4,10 +4,11 @@ import { encodeWorkItem } from "../../history/codec.js";
 import type { Event } from "../../history/event.js";
 import type { ActivityExecute } from "../../history/work-item.js";
 import { toColumn, toNullableColumn } from "../../provider/kit/text-column.js";
-import type { ExecutionMetadata, TurnCommit } from "../../provider/provider.js";
+import type { ExecutionMetadata, SemVerRange, TurnCommit } from "../../provider/provider.js";
 import { bigintArray, integerArray, textArray } from "./array-parameter.js";
 import type { Lock } from "./lock-calls.js";
 import type { SqlValue } from "./session.js";
+import { ALL_VERSIONS, versionColumns } from "./versions.js";
 import { messageRow, scheduledRow, tagColumn } from "./work-rows.js";
 
 /** A turn that is to be committed. */
@@ -28,6 +29,8 @@ export interface Step {
   readonly expected: string;
   /** The activities whose outcomes it answers. */
   readonly done: readonly Lock<number>[];
+  /** What whoever has computed it replays. */
+  readonly versions: SemVerRange;
 }
 
 /** An activity that a turn schedules. */
@@ -92,13 +95,15 @@ export function turnColumns(calls: readonly TurnCall[]): readonly SqlValue[] {
   ];
 }
 
-/** From `p_locked` to `p_done_of`. */
+/** From `p_locked` to `p_max`. */
 function stepColumns(calls: readonly TurnCall[]): readonly SqlValue[] {
   const expected: string[] = [];
   const done: Lock<number>[] = [];
   const of: number[] = [];
+  let versions = ALL_VERSIONS;
   for (const [index, { step }] of calls.entries()) {
     if (step === null) continue;
+    versions = step.versions;
     expected.push(step.expected);
     for (const lock of step.done) {
       done.push(lock);
@@ -111,6 +116,8 @@ function stepColumns(calls: readonly TurnCall[]): readonly SqlValue[] {
     bigintArray(done.map(({ id }) => id)),
     textArray(done.map(({ secret }) => secret)),
     integerArray(of),
+    versionColumns(versions.min),
+    versionColumns(versions.max),
   ];
 }
 

@@ -26,7 +26,8 @@
 //       here, by the process that made its last commit. It makes none, either, and locks the row of the instance instead, by
 //       changing it, if the last commit is the one that is expected; then it looks whether there is a row here, and if so, does
 //       nothing at all. Whoever hands an instance out locks that row as well, after its own here, and reads what it hands out
-//       in later statements. So one of the two sees the other: either the step is in what is handed out, or the step finds the row.
+//       in later statements; where somebody has it locked, for a step or for long, he passes over the instance, which stays in line.
+//       So one of the two sees the other: either the step is in what is handed out, or the step finds the row.
 //       Whoever only sends may do so beside a step: his message comes after it. Rows of instances are locked after those of the
 //       schedule, in the order of their ids, and before activities; by who deletes, too.
 //

@@ -48,13 +48,21 @@ LANGUAGE sql VOLATILE AS $$
   )
 $$;
 
--- S9: whoever has locked the rows of these in the schedule, and is about to hand them out, waits for steps that others have begun. What
--- they have done, later statements see; and nobody begins one before the caller has committed.
-CREATE FUNCTION {schema}.lock_instances(p_ids text[]) RETURNS void
+-- S9: for whoever has locked the rows of these in the schedule, and is about to hand them out. Nobody begins a step of one before the
+-- caller has committed; what others have done, later statements see. Answers which of them somebody has locked: they are passed over.
+CREATE FUNCTION {schema}.lock_instances(p_ids text[]) RETURNS text[]
 LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET jit = off
 SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  v_locked text[] := ARRAY (
+    SELECT i.instance_id FROM {schema}.instances AS i
+    WHERE i.instance_id = ANY (p_ids) ORDER BY i.instance_id FOR SHARE SKIP LOCKED
+  );
 BEGIN
-  PERFORM 1 FROM {schema}.instances AS i WHERE i.instance_id = ANY (p_ids) ORDER BY i.instance_id FOR SHARE;
+  IF cardinality(v_locked) = cardinality(p_ids) THEN RETURN '{}'; END IF;
+  RETURN ARRAY (
+    SELECT i.instance_id FROM {schema}.instances AS i WHERE i.instance_id = ANY (p_ids) AND i.instance_id <> ALL (v_locked)
+  );
 END
 $$;
 
@@ -180,6 +188,8 @@ DECLARE
   v_until bigint[] := p_until;
   -- Ordinals of targets.
   v_given integer[] := '{}';
+  -- Targets whose instances somebody has locked.
+  v_passed text[];
   v_open integer;
   v_next bigint;
   v_acked bigint[] := '{}';
@@ -302,7 +312,18 @@ BEGIN
       INTO v_given, v_open, v_next FROM made;
       -- Of what is to begin there is nothing yet, or it is not given after all.
       IF v_given <> '{}' AND NOT v_starts THEN
-        PERFORM {schema}.lock_instances(ARRAY (SELECT p_targets[g.n] FROM unnest(v_given) AS g (n))); -- S9
+        v_passed := {schema}.lock_instances(ARRAY (SELECT p_targets[g.n] FROM unnest(v_given) AS g (n))); -- S9
+        IF v_passed <> '{}' THEN
+          UPDATE {schema}.schedule AS s SET
+            lock_token = NULL,
+            locked_until = NULL,
+            batch = NULL,
+            attempts = 0,
+            ready_at = p_ready_at[array_position(p_targets, s.instance_id)]
+          WHERE s.instance_id = ANY (v_passed);
+          v_open := v_open + cardinality(v_passed);
+          v_given := ARRAY (SELECT g.n FROM unnest(v_given) AS g (n) WHERE p_targets[g.n] <> ALL (v_passed));
+        END IF;
       END IF;
     END IF;
   END IF;
@@ -662,6 +683,8 @@ DECLARE
   v_found text[];
   v_unknown text[];
   v_taken text[] := '{}';
+  -- Those whose instances somebody has locked.
+  v_passed text[] := '{}';
   v_is_lapsed boolean := false;
 BEGIN
   IF p_waits THEN
@@ -689,6 +712,7 @@ BEGIN
     END IF;
     BEGIN
       PERFORM 1 FROM {schema}.schedule AS s WHERE s.instance_id = ANY (v_found) FOR UPDATE;
+      PERFORM 1 FROM {schema}.instances AS i WHERE i.instance_id = ANY (v_found) FOR SHARE; -- S9
     EXCEPTION WHEN lock_not_available THEN
       NULL; -- S5: others may have it for long. It is passed over.
     END;
@@ -711,6 +735,7 @@ BEGIN
       WHERE s.locked_until IS NULL AND s.place <= p_now AND s.ready_at <= p_now
         AND (x.pinned_major IS NULL OR (x.pinned_major, x.pinned_minor, x.pinned_patch)
           BETWEEN (p_min[1], p_min[2], p_min[3]) AND (p_max[1], p_max[2], p_max[3]))
+        AND s.instance_id <> ALL (v_passed)
       ORDER BY s.place, s.place_order LIMIT cardinality(p_tokens) - cardinality(v_taken)
       FOR UPDATE OF s SKIP LOCKED
     );
@@ -750,6 +775,11 @@ BEGIN
       RETURN QUERY
         SELECT 'dropped', 0, 0::bigint, aside.dropped_for, NULL, NULL, NULL, NULL, aside.dropped
         FROM {schema}.set_instances_aside(p_now, v_unknown) AS aside;
+      v_found := ARRAY (SELECT f.id FROM unnest(v_found) WITH ORDINALITY AS f (id, n) WHERE f.id <> ALL (v_unknown) ORDER BY f.n);
+    END IF;
+    v_unknown := {schema}.lock_instances(v_found); -- S9
+    IF v_unknown <> '{}' THEN
+      v_passed := v_passed || v_unknown;
       v_found := ARRAY (SELECT f.id FROM unnest(v_found) WITH ORDINALITY AS f (id, n) WHERE f.id <> ALL (v_unknown) ORDER BY f.n);
     END IF;
 
@@ -794,7 +824,6 @@ BEGIN
   END IF;
   IF v_taken = '{}' THEN RETURN; END IF;
 
-  PERFORM {schema}.lock_instances(v_taken); -- S9
   RETURN QUERY
     SELECT * FROM {schema}.describe_turns(
       v_taken, ARRAY (SELECT generate_series(1, cardinality(v_taken))), p_reader
@@ -834,6 +863,7 @@ $$;
 --                           token is new
 --   p_done, p_done_tokens   the activities whose outcomes the steps answer, by id, and their locks; none twice
 --     p_done_of             for each the ordinal of its turn
+--   p_min, p_max            the versions that who has computed a step replays: others in line matter where they are of these
 --   p_names                 what is said of executions; null: nothing new
 --     p_versions, p_parents, p_statuses, p_outputs, p_majors, p_minors, p_patches
 --   p_event_turns           the events: for each the ordinal of its turn
@@ -864,7 +894,7 @@ $$;
 --          fetch_activities does, after all is committed: what it answers follows, and "turn" is the ordinal among them
 CREATE FUNCTION {schema}.commit_turns(
   p_now bigint, p_committer text, p_ids text[], p_tokens text[], p_executions bigint[], p_heads integer[],
-  p_locked integer, p_expected text[], p_done bigint[], p_done_tokens text[], p_done_of integer[],
+  p_locked integer, p_expected text[], p_done bigint[], p_done_tokens text[], p_done_of integer[], p_min bigint[], p_max bigint[],
   p_names text[], p_versions text[], p_parents text[], p_statuses text[], p_outputs text[], p_majors bigint[],
   p_minors bigint[], p_patches bigint[],
   p_event_turns integer[], p_event_ids bigint[], p_event_types text[], p_event_data text[],
@@ -1097,6 +1127,10 @@ BEGIN
     v_steps := ARRAY (SELECT s.id FROM unnest(v_steps) AS s (id) WHERE array_position(p_ids, s.id) <> ALL (v_refused));
     v_done := ARRAY (SELECT d.id FROM unnest(v_done) AS d (id) WHERE p_done_of[array_position(p_done, d.id)] <> ALL (v_refused));
   END LOOP;
+  -- Mostly nobody is in line at all.
+  IF v_is_beside THEN
+    v_is_beside := {schema}.count_ready_turns(p_now, p_min, p_max, false, 1) > 0;
+  END IF;
   IF v_is_beside THEN
     RETURN QUERY SELECT 'beside', 0, 0::bigint, NULL::text, 1::bigint, false;
   END IF;
@@ -1125,7 +1159,7 @@ BEGIN
     FROM unnest(v_new) AS t (n)
     CROSS JOIN LATERAL (SELECT p_heads[t.n] AS n, p_statuses[p_heads[t.n]] AS status) AS said;
   END IF;
-  IF cardinality(p_names) > cardinality(v_new) THEN
+  IF cardinality(p_names) > (SELECT count(p_heads[t.n]) FROM unnest(v_new) AS t (n)) THEN
     UPDATE {schema}.executions AS x SET
       status = COALESCE(said.status, x.status),
       output = CASE WHEN said.status IS NULL THEN x.output ELSE p_outputs[said.n] END,
