@@ -117,6 +117,31 @@ describe.skipIf(URL === undefined)("steps wait in no circle with", () => {
     await Promise.all(steps);
   });
 
+  test("turns that say anew who their instance is, beside others", async () => {
+    const database = await open();
+    const [one, two] = [await database.provider({ clock: STOPPED }), await database.provider({ clock: STOPPED })];
+    const warm = new Map<string, string>();
+    for (const id of ["x", "y"]) warm.set(id, await begin(one, id, [2]));
+    const works = [await takeWork(one), await takeWork(one)];
+    const acked = await slots(one, 2, warm, (instance) => doneEvent(instance, 3));
+    for (const id of ["x", "y"]) await two.enqueueForOrchestrator(raised(id));
+    const [x, y] = [await takeTurn(two), await takeTurn(two)];
+    const rival = await database.rival();
+    await rival.query("SELECT 1 FROM {schema}.instances WHERE instance_id = 'x' FOR UPDATE");
+
+    const steps = works.map(({ lockToken, item }) => one.ackWorkItem(lockToken, done(item.instance, 2)));
+    const refused = Promise.allSettled(acked);
+    await database.untilBlockedBy(rival);
+    const turns = [
+      two.ackOrchestrationItem(y.lockToken, turn({ executionId: 2, events: [started("y", { executionId: 2 })], metadata: NAMED })),
+      two.ackOrchestrationItem(x.lockToken, turn({})),
+    ];
+    await database.untilWaiting(2);
+    await rival.rollback();
+
+    await Promise.all([...steps, ...turns, refused]);
+  });
+
   test("outcomes of the same session that come with messages to their instances", async () => {
     const database = await open();
     const [one, two] = [await database.provider({ clock: STOPPED }), await database.provider({ clock: STOPPED })];

@@ -185,7 +185,9 @@ export class Deliveries {
     const stepping = this.#takeSteps(steps, calls, prediction, settle);
     const rest = this.#sendRest(calls, targets, left, now, settle).finally(() => prediction.othersSettled());
     const ends = await Promise.allSettled([stepping, rest]);
-    for (const end of ends) if (end.status === "rejected") throw end.reason;
+    const failures = ends.flatMap((end) => (end.status === "rejected" ? [end.reason as unknown] : []));
+    // Where nobody knows what has become of one statement, nothing of the others is sent again.
+    if (failures.length > 0) throw failures.find((failure) => !isAnswered(failure)) ?? failures[0];
     return outcomes;
   }
 
@@ -233,39 +235,54 @@ export class Deliveries {
     return this.#conclude(calls, targets, parts);
   }
 
-  /** D5. What is refused is sent like anything else. */
+  /** D5. What is refused is sent like anything else: at once, together with what was refused at the same moment. */
   async #takeSteps(
     steps: readonly PredictedStep[],
     calls: readonly Delivery[],
     prediction: Prediction,
     settle: Answer,
   ): Promise<void> {
-    const ends = await Promise.all(steps.map((step) => this.#takeStep(step, prediction, settle)));
-    const refused = steps.filter((_, index) => ends[index] === "refused");
-    const committed = ends.filter((end) => end === "committed").length;
-    this.#handOff.learn(committed, refused.length);
-    if (committed + refused.length < steps.length) this.#handOff.pause();
-    const again = refused.flatMap(({ places }) => places).sort((one, other) => one - other);
-    if (again.length === 0) return;
-    const ofAgain = again.map((place) => calls[place]!);
-    const outcomes = await this.#deliver(ofAgain, (index, outcome) => settle(again[index]!, outcome));
-    for (const [index, place] of again.entries()) settle(place, outcomes[index]!);
+    let refused: number[] = [];
+    const sending: Promise<void>[] = [];
+    const sendRefused = async (): Promise<void> => {
+      const places = refused.sort((one, other) => one - other);
+      refused = [];
+      const ofPlaces = places.map((place) => calls[place]!);
+      const outcomes = await this.#deliver(ofPlaces, (index, outcome) => settle(places[index]!, outcome));
+      for (const [index, place] of places.entries()) settle(place, outcomes[index]!);
+    };
+    const takeStep = async ({ call, places }: PredictedStep): Promise<void> => {
+      const end = await this.#takeStep(call, places, prediction, settle);
+      if (end !== "refused") return;
+      refused.push(...places);
+      if (refused.length === places.length) sending.push(Promise.resolve().then(sendRefused));
+    };
+    await Promise.all(steps.map(takeStep));
+    await Promise.all(sending);
   }
 
   /** Each is answered when its own statement is: they may be in several. */
-  async #takeStep({ call, places }: PredictedStep, prediction: Prediction, settle: Answer): Promise<StepEnd> {
+  async #takeStep(
+    call: TurnCall,
+    places: readonly number[],
+    prediction: Prediction,
+    settle: Answer,
+  ): Promise<"committed" | "refused" | "unknown"> {
     try {
       const end = await this.#turns.commitStep(call);
-      if (end === "refused") {
+      const isCommitted = end === "committed";
+      this.#handOff.learn(isCommitted ? 1 : 0, isCommitted ? 0 : 1);
+      if (isCommitted) {
+        for (const place of places) settle(place, { value: "enqueued" });
+        prediction.committed(call);
+      } else {
         prediction.refused(call);
-        return end;
       }
-      for (const place of places) settle(place, { value: "enqueued" });
-      prediction.committed(call);
       return end;
     } catch (error) {
       for (const place of places) settle(place, { error });
       prediction.refused(call);
+      this.#handOff.pause();
       return "unknown";
     }
   }
@@ -301,8 +318,6 @@ export class Deliveries {
 function operationOf([first]: readonly Delivery[]): string {
   return first?.kind === "completion" ? "ackWorkItem" : "enqueueForOrchestrator";
 }
-
-type StepEnd = "committed" | "refused" | "unknown";
 
 /** Of what was foretold, that whose turns have come. */
 function stepsOf(

@@ -8,7 +8,7 @@ import type { ExecutionMetadata, SemVerRange, TurnCommit } from "../../provider/
 import { bigintArray, integerArray, textArray } from "./array-parameter.js";
 import type { Lock } from "./lock-calls.js";
 import type { SqlValue } from "./session.js";
-import { ALL_VERSIONS, versionColumns } from "./versions.js";
+import { ALL_VERSIONS, areSameVersions, versionColumns } from "./versions.js";
 import { messageRow, scheduledRow, tagColumn } from "./work-rows.js";
 
 /** A turn that is to be committed. */
@@ -103,7 +103,8 @@ function stepColumns(calls: readonly TurnCall[]): readonly SqlValue[] {
   let versions = ALL_VERSIONS;
   for (const [index, { step }] of calls.entries()) {
     if (step === null) continue;
-    versions = step.versions;
+    const isAlike = expected.length === 0 || areSameVersions(versions, step.versions);
+    versions = isAlike ? step.versions : ALL_VERSIONS;
     expected.push(step.expected);
     for (const lock of step.done) {
       done.push(lock);

@@ -1033,24 +1033,25 @@ BEGIN
         v_begins := false;
       END;
     END IF;
-    IF NOT v_begins THEN
-      INSERT INTO {schema}.instances AS i
-        (instance_id, orchestration_name, orchestration_version, current_execution_id, parent_instance_id, last_commit,
-         last_committer, created_at, updated_at)
-      SELECT p_ids[t.n], p_names[p_heads[t.n]], p_versions[p_heads[t.n]], p_executions[t.n], p_parents[p_heads[t.n]],
-             p_tokens[t.n], p_committer, p_now, p_now
-      FROM unnest(v_named) AS t (n)
-      ON CONFLICT (instance_id) DO UPDATE SET
-        orchestration_name = excluded.orchestration_name,
-        orchestration_version = excluded.orchestration_version,
-        current_execution_id = GREATEST(i.current_execution_id, excluded.current_execution_id),
-        last_commit = excluded.last_commit,
-        last_committer = excluded.last_committer,
-        updated_at = excluded.updated_at;
-    END IF;
   END IF;
-  IF v_rest <> '{}' AND v_steps <> '{}' THEN
-    PERFORM 1 FROM {schema}.instances AS i WHERE i.instance_id = ANY (v_rest || v_steps) ORDER BY i.instance_id FOR UPDATE; -- S9
+  -- S9: all that are there, in one order; a single statement below has its own.
+  IF v_rest <> '{}' AND v_steps <> '{}' OR v_named <> '{}' AND NOT v_begins THEN
+    PERFORM 1 FROM {schema}.instances AS i WHERE i.instance_id = ANY (v_ids || v_steps) ORDER BY i.instance_id FOR UPDATE;
+  END IF;
+  IF v_named <> '{}' AND NOT v_begins THEN
+    INSERT INTO {schema}.instances AS i
+      (instance_id, orchestration_name, orchestration_version, current_execution_id, parent_instance_id, last_commit,
+       last_committer, created_at, updated_at)
+    SELECT p_ids[t.n], p_names[p_heads[t.n]], p_versions[p_heads[t.n]], p_executions[t.n], p_parents[p_heads[t.n]],
+           p_tokens[t.n], p_committer, p_now, p_now
+    FROM unnest(v_named) AS t (n)
+    ON CONFLICT (instance_id) DO UPDATE SET
+      orchestration_name = excluded.orchestration_name,
+      orchestration_version = excluded.orchestration_version,
+      current_execution_id = GREATEST(i.current_execution_id, excluded.current_execution_id),
+      last_commit = excluded.last_commit,
+      last_committer = excluded.last_committer,
+      updated_at = excluded.updated_at;
   END IF;
   IF v_rest <> '{}' THEN
     -- One walk along each index (T7). Mostly all of them are known, current, and run.
