@@ -133,7 +133,10 @@ describe.skipIf(URL === undefined)("steps wait in no circle with", () => {
     const refused = Promise.allSettled(acked);
     await database.untilBlockedBy(rival);
     const turns = [
-      two.ackOrchestrationItem(y.lockToken, turn({ executionId: 2, events: [started("y", { executionId: 2 })], metadata: NAMED })),
+      two.ackOrchestrationItem(
+        y.lockToken,
+        turn({ executionId: 2, events: [started("y", { executionId: 2 })], metadata: NAMED }),
+      ),
       two.ackOrchestrationItem(x.lockToken, turn({})),
     ];
     await database.untilWaiting(2);
