@@ -1,7 +1,7 @@
 // providers/postgres/migrations/0002-turns.ts — messages and turns: how they are sent, claimed, committed and given back.
 //
 // Every function takes many calls at once and answers for each of them; a call without a live lock is passed over, and
-// its neighbours go on. The rules S1 to S8 stand in `0001-tables.ts`.
+// its neighbours go on. The rules S1 to S9 stand in `0001-tables.ts`.
 //
 // Every row is found by index, one by one, whatever the planner believes of the tables. It believes a queue that was empty when
 // it was last vacuumed to be empty for ever, and then rather reads a whole index, for each row of another. So:
@@ -135,11 +135,10 @@ $$;
 --     p_firsts, p_lasts     its messages, which stand together
 --     p_tokens, p_until     by which lock somebody wants it at once, if he may have it; null: nobody does. All until one time
 --     p_expected            he has it already, as of this last commit; null: he has not
---   p_of                    the messages: for each the ordinal of its target
+--   p_of                    the messages, no more than a step of message_ids: for each the ordinal of its target
 --     p_senders             the ordinal of the activity whose outcome it is, or 0
 --     p_absent              a start that is sent only if the instance has not begun. Two starts of one instance are never in
 --                           one call
---                           No more messages than a step of message_ids
 --   p_foreseen              the ordinals of targets that somebody has already
 --   p_spares                the locks of others, who want to claim what is in line, as fetch_turns does, after all is sent
 --   p_claims_until          until when whoever claims has his lock
