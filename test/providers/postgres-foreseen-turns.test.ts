@@ -2,7 +2,6 @@
 // would say; and its turn is committed with them. Where the store would have said anything else, it is as if nobody had been told.
 
 import { describe, expect, onTestFinished, test } from "vitest";
-import { type Clock, systemClock } from "../../src/clock.js";
 import type { Event } from "../../src/history/event.js";
 import type {
   FetchOrchestrationOptions,
@@ -28,14 +27,9 @@ import { Confidence } from "../../src/providers/postgres/confidence.js";
 import { PostgresProvider } from "../../src/providers/postgres/index.js";
 import { ServerProxy } from "./postgres-proxy.js";
 import { OwnDatabase } from "./postgres-rivals.js";
+import { begin, POLL, round, STOPPED, waiting } from "./postgres-slots.js";
 
 const URL = process.env.DUROXIDE_TEST_PG_URL;
-const POLL = { lockTimeoutMs: 60_000, pollTimeoutMs: 600_000 };
-/** What somebody has found empty stays so until there is news. */
-const STOPPED: Clock = {
-  now: () => 1_000_000,
-  setTimer: (delayMs, callback) => systemClock.setTimer(delayMs, callback),
-};
 const LOCK_LOST = { kind: "lock-lost" };
 
 /** The instance "a" runs, and waits for its activity 2, which this worker has; a fetch waits for turns, to whom it is warm. */
@@ -46,16 +40,7 @@ async function open(options: { readonly metadata?: TurnCommit["metadata"] } = {}
   onTestFinished(() => provider.close());
   const ended = new AbortController();
   onTestFinished(() => ended.abort());
-  await provider.enqueueForOrchestrator(start("a"));
-  const { lockToken } = await takeTurn(provider);
-  await provider.ackOrchestrationItem(
-    lockToken,
-    turn({
-      events: [started("a"), scheduled("a", 2)],
-      workerItems: [act("a", 2)],
-      metadata: { ...NAMED, ...options.metadata },
-    }),
-  );
+  const lockToken = await begin(provider, "a", { activities: [2], ...options });
   const work = await takeWork(provider);
   const warm = new Map([["a", lockToken]]);
   return {
@@ -67,7 +52,7 @@ async function open(options: { readonly metadata?: TurnCommit["metadata"] } = {}
     /** One who shares the schema. Nobody here hears of what it does. */
     other: () => database.provider({ clock: STOPPED }),
     slot: (wants: Partial<FetchOrchestrationOptions> = {}): Promise<Slot> =>
-      waiting(provider, { ...POLL, warm, ...wants }, ended.signal),
+      oneWaiting(provider, { ...POLL, warm, ...wants }, ended.signal),
   };
 }
 
@@ -78,29 +63,19 @@ interface Slot {
   answers(commit: Partial<TurnCommit>): Promise<void>;
 }
 
-/** Resolves when the fetch waits: after a look that found nothing, the next one waits at once. */
-async function waiting(
+async function oneWaiting(
   provider: PostgresProvider,
   wants: FetchOrchestrationOptions,
   ended: AbortSignal,
 ): Promise<Slot> {
-  const onlyLooks = new AbortController();
-  const looked = provider.fetchOrchestrationItem({ ...wants, signal: onlyLooks.signal });
-  onlyLooks.abort();
-  expect(await looked).toBeNull();
-  const found = provider.fetchOrchestrationItem({ ...wants, signal: ended });
-  await round();
+  const [found] = await waiting((signal) => provider.fetchOrchestrationItem({ ...wants, signal }), ended, 1);
   return {
-    found,
+    found: found!,
     answers: async (commit) => {
       const locked = await found;
       await provider.ackOrchestrationItem(locked!.lockToken, turn(commit));
     },
   };
-}
-
-function round(): Promise<void> {
-  return new Promise((resolve) => void setImmediate(resolve));
 }
 
 const DONE = { type: "ActivityCompleted", result: "1" } as const;
@@ -754,7 +729,7 @@ describe.skipIf(URL === undefined)("a step", () => {
 describe("confidence", () => {
   test("is lost for a while when too much was wrong, and kept when most was right", () => {
     let now = 0;
-    const clock: Clock = { now: () => now, setTimer: (delayMs, callback) => systemClock.setTimer(delayMs, callback) };
+    const clock = { ...STOPPED, now: () => now };
     const confidence = new Confidence(clock);
     for (let times = 0; times < 100; times += 1) confidence.learn(9, 1);
     expect(confidence.isPaused).toBe(false);

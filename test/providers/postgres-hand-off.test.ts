@@ -2,7 +2,7 @@
 // handed must be what a look would have found; and nothing older may have to wait for it.
 
 import { describe, expect, onTestFinished, test } from "vitest";
-import { type Clock, systemClock } from "../../src/clock.js";
+import type { Clock } from "../../src/clock.js";
 import type {
   FetchOrchestrationOptions,
   FetchWorkOptions,
@@ -23,15 +23,9 @@ import {
 import { create, fetchTurn, fetchWork, takeTurn, takeWork } from "../../src/provider-tests/steps.js";
 import type { PostgresProvider } from "../../src/providers/postgres/index.js";
 import { OwnDatabase } from "./postgres-rivals.js";
+import { POLL, STOPPED, waiting } from "./postgres-slots.js";
 
 const URL = process.env.DUROXIDE_TEST_PG_URL;
-/** Longer than any test. */
-const POLL = { lockTimeoutMs: 60_000, pollTimeoutMs: 600_000 };
-/** What somebody has found empty stays so until there is news. */
-const STOPPED: Clock = {
-  now: () => 1_000_000,
-  setTimer: (delayMs, callback) => systemClock.setTimer(delayMs, callback),
-};
 
 async function open() {
   const database = await OwnDatabase.open(URL!);
@@ -44,9 +38,9 @@ async function open() {
     /** One who shares the schema. Nobody here hears of what it does. */
     other: () => database.provider({ clock: STOPPED }),
     waitForTurn: (options: Partial<FetchOrchestrationOptions> = {}): Promise<Waiting<LockedOrchestrationItem>> =>
-      waiting((signal) => provider.fetchOrchestrationItem({ ...POLL, ...options, signal }), ended.signal),
+      oneWaiting((signal) => provider.fetchOrchestrationItem({ ...POLL, ...options, signal }), ended.signal),
     waitForWork: (options: Partial<FetchWorkOptions> = {}): Promise<Waiting<LockedWorkItem>> =>
-      waiting((signal) => provider.fetchWorkItem({ ...POLL, ...options, signal }), ended.signal),
+      oneWaiting((signal) => provider.fetchWorkItem({ ...POLL, ...options, signal }), ended.signal),
   };
 }
 
@@ -54,15 +48,12 @@ interface Waiting<T> {
   readonly found: Promise<T | null>;
 }
 
-/** Resolves when the fetch waits: after a look that found nothing, the next one waits at once. */
-async function waiting<T>(fetch: (signal: AbortSignal) => Promise<T | null>, ended: AbortSignal): Promise<Waiting<T>> {
-  const onlyLooks = new AbortController();
-  const looked = fetch(onlyLooks.signal);
-  onlyLooks.abort();
-  expect(await looked).toBeNull();
-  const found = fetch(ended);
-  await new Promise((resolve) => void setImmediate(resolve));
-  return { found };
+async function oneWaiting<T>(
+  fetch: (signal: AbortSignal) => Promise<T | null>,
+  ended: AbortSignal,
+): Promise<Waiting<T>> {
+  const [found] = await waiting(fetch, ended, 1);
+  return { found: found! };
 }
 
 /** The transactions that have written the rows of a table as they are. */
@@ -89,7 +80,7 @@ async function openBusy() {
   const other = await database.provider({ clock: STOPPED, wakeUps: "listen" });
   const ended = new AbortController();
   onTestFinished(() => ended.abort());
-  const wait = async () => waiting((signal) => provider.fetchOrchestrationItem({ ...POLL, signal }), ended.signal);
+  const wait = async () => oneWaiting((signal) => provider.fetchOrchestrationItem({ ...POLL, signal }), ended.signal);
 
   /** Resolves when the first has heard of what the other has started. */
   const startElsewhere = async (instance: string): Promise<void> => {

@@ -1,22 +1,16 @@
 // Steps lock rows of instances, activities and sessions, and so do others. Whatever comes together, nobody waits in a circle: here
 // the server would notice one only after minutes, so that whoever gets into one is not answered in time.
 
-import { describe, expect, onTestFinished, test } from "vitest";
-import { type Clock, systemClock } from "../../src/clock.js";
-import type { LockedWorkItem, TurnCommit } from "../../src/provider/provider.js";
-import { act, done, event, NAMED, raised, scheduled, start, started, turn } from "../../src/provider-tests/builders.js";
+import { describe, expect, test } from "vitest";
+import type { LockedWorkItem } from "../../src/provider/provider.js";
+import { done, event, NAMED, raised, started, turn } from "../../src/provider-tests/builders.js";
 import { takeTurn, takeWork } from "../../src/provider-tests/steps.js";
 import type { PostgresProvider } from "../../src/providers/postgres/index.js";
 import { OwnDatabase } from "./postgres-rivals.js";
+import { begin, doneEvent, round, STOPPED, slots } from "./postgres-slots.js";
 
 const URL = process.env.DUROXIDE_TEST_PG_URL;
-const POLL = { lockTimeoutMs: 60_000, pollTimeoutMs: 600_000 };
-const STOPPED: Clock = {
-  now: () => 1_000_000,
-  setTimer: (delayMs, callback) => systemClock.setTimer(delayMs, callback),
-};
 const SESSION = { ownerId: "node", lockTimeoutMs: 60_000 };
-const DONE = { type: "ActivityCompleted", result: "1" } as const;
 const NO_CIRCLES = `DO $$ BEGIN
   EXECUTE format('ALTER DATABASE %I SET deadlock_timeout = ''10min''', current_database());
 END $$`;
@@ -27,56 +21,10 @@ async function open(): Promise<OwnDatabase> {
   return database;
 }
 
-/** An instance whose first turn has asked for these activities. Answers the token of that turn. */
-async function begin(provider: PostgresProvider, id: string, activities: readonly number[], sessionId?: string) {
-  await provider.enqueueForOrchestrator(start(id));
-  const { lockToken } = await takeTurn(provider);
-  const session = sessionId === undefined ? {} : { sessionId };
-  await provider.ackOrchestrationItem(
-    lockToken,
-    turn({
-      events: [started(id), ...activities.map((n) => scheduled(id, n))],
-      workerItems: activities.map((n) => act(id, n, session)),
-      metadata: NAMED,
-    }),
-  );
-  return lockToken;
-}
-
-/** The same, with one activity, which is taken. */
+/** With one activity, which is taken. */
 async function beginAndWork(provider: PostgresProvider, id: string, sessionId?: string) {
-  const lockToken = await begin(provider, id, [2], sessionId);
+  const lockToken = await begin(provider, id, { activities: [2], sessionId });
   return { lockToken, work: await takeWork(provider, { session: SESSION }) };
-}
-
-/** Fetches that wait, and commit this of whatever they get. Resolves when they do. */
-async function slots(
-  provider: PostgresProvider,
-  count: number,
-  warm: ReadonlyMap<string, string>,
-  commitOf: (instance: string) => Partial<TurnCommit>,
-): Promise<readonly Promise<void>[]> {
-  const ended = new AbortController();
-  onTestFinished(() => ended.abort());
-  const onlyLooks = new AbortController();
-  const looked = provider.fetchOrchestrationItem({ ...POLL, warm, signal: onlyLooks.signal });
-  onlyLooks.abort();
-  expect(await looked).toBeNull();
-  const acked = Array.from({ length: count }, async () => {
-    const locked = await provider.fetchOrchestrationItem({ ...POLL, warm, signal: ended.signal });
-    if (locked !== null) await provider.ackOrchestrationItem(locked.lockToken, turn(commitOf(locked.item.instance)));
-  });
-  for (const each of acked) each.catch(() => {}); // Some are refused.
-  await round();
-  return acked;
-}
-
-function round(): Promise<void> {
-  return new Promise((resolve) => void setImmediate(resolve));
-}
-
-function doneEvent(instance: string, eventId: number): Partial<TurnCommit> {
-  return { events: [event(instance, eventId, DONE, { sourceEventId: 2 })] };
 }
 
 async function holdActivitiesOf(database: OwnDatabase, instance: string) {
@@ -90,11 +38,11 @@ describe.skipIf(URL === undefined)("steps wait in no circle with", () => {
     const database = await open();
     const [one, two] = [await database.provider({ clock: STOPPED }), await database.provider({ clock: STOPPED })];
     const warmOfOne = new Map([
-      ["b", await begin(one, "b", [2])],
-      ["m", await begin(one, "m", [2])],
+      ["b", await begin(one, "b", { activities: [2] })],
+      ["m", await begin(one, "m", { activities: [2] })],
     ]);
     const [b, m] = [await takeWork(one), await takeWork(one)];
-    const warmOfTwo = new Map([["z", await begin(two, "z", [2, 3])]]);
+    const warmOfTwo = new Map([["z", await begin(two, "z", { activities: [2, 3] })]]);
     const [first, second] = [await takeWork(one), await takeWork(two)];
     await one.enqueueForOrchestrator(raised("z"));
     const { lockToken } = await takeTurn(one);
@@ -121,9 +69,9 @@ describe.skipIf(URL === undefined)("steps wait in no circle with", () => {
     const database = await open();
     const [one, two] = [await database.provider({ clock: STOPPED }), await database.provider({ clock: STOPPED })];
     const warm = new Map<string, string>();
-    for (const id of ["x", "y"]) warm.set(id, await begin(one, id, [2]));
+    for (const id of ["x", "y"]) warm.set(id, await begin(one, id, { activities: [2] }));
     const works = [await takeWork(one), await takeWork(one)];
-    const acked = await slots(one, 2, warm, (instance) => doneEvent(instance, 3));
+    const acked = await slots(one, 2, warm, (instance) => doneEvent(instance));
     for (const id of ["x", "y"]) await two.enqueueForOrchestrator(raised(id));
     const [x, y] = [await takeTurn(two), await takeTurn(two)];
     const rival = await database.rival();
@@ -150,7 +98,7 @@ describe.skipIf(URL === undefined)("steps wait in no circle with", () => {
     const [one, two] = [await database.provider({ clock: STOPPED }), await database.provider({ clock: STOPPED })];
     const a = await beginAndWork(one, "a", "S");
     const y = await beginAndWork(two, "y", "S");
-    const acked = await slots(one, 1, new Map([["a", a.lockToken]]), () => doneEvent("a", 3));
+    const acked = await slots(one, 1, new Map([["a", a.lockToken]]), () => doneEvent("a"));
     await slots(two, 2, new Map(), () => ({}));
     const rival = await holdActivitiesOf(database, "a");
 
@@ -170,7 +118,7 @@ describe.skipIf(URL === undefined)("steps wait in no circle with", () => {
     const y = await beginAndWork(two, "y");
     await one.enqueueForOrchestrator(raised("y"));
     const turnOfY = await takeTurn(one);
-    const [acked] = await slots(one, 1, new Map([["a", a.lockToken]]), () => doneEvent("a", 3));
+    const [acked] = await slots(one, 1, new Map([["a", a.lockToken]]), () => doneEvent("a"));
     await slots(two, 2, new Map(), () => ({}));
     const rival = await holdActivitiesOf(database, "a");
 
@@ -194,7 +142,7 @@ describe.skipIf(URL === undefined)("steps wait in no circle with", () => {
     const a = await beginAndWork(provider, "a", sessionId);
     await provider.enqueueForOrchestrator(raised("y"));
     const turnOfY = await takeTurn(provider);
-    const [acked] = await slots(provider, 1, new Map([["a", a.lockToken]]), () => doneEvent("a", 3));
+    const [acked] = await slots(provider, 1, new Map([["a", a.lockToken]]), () => doneEvent("a"));
     const rival = await database.rival();
     await rival.query("INSERT INTO {schema}.history VALUES ('a', 1, 3, 'x', 'x')"); // Whoever commits that waits for it.
 
@@ -214,7 +162,7 @@ describe.skipIf(URL === undefined)("steps wait in no circle with", () => {
     const database = await open();
     const [one, two] = [await database.provider({ clock: STOPPED }), await database.provider({ clock: STOPPED })];
     const a = await beginAndWork(one, "a");
-    const [acked] = await slots(one, 1, new Map([["a", a.lockToken]]), () => doneEvent("a", 3));
+    const [acked] = await slots(one, 1, new Map([["a", a.lockToken]]), () => doneEvent("a"));
     const rival = await holdActivitiesOf(database, "a");
 
     const step = one.ackWorkItem(a.work.lockToken, done("a", 2));

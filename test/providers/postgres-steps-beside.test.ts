@@ -1,19 +1,16 @@
 // Steps share statements, rows and line with others. Nobody waits for a stranger for longer than he must, and each hears of his own.
 
 import { describe, expect, onTestFinished, test } from "vitest";
-import { type Clock, systemClock } from "../../src/clock.js";
 import { ProviderError } from "../../src/errors.js";
-import type { FetchOrchestrationOptions, TurnCommit } from "../../src/provider/provider.js";
+import type { TurnCommit } from "../../src/provider/provider.js";
 import {
   act,
   completed,
   done,
   event,
-  NAMED,
   raised,
   scheduled,
   start,
-  started,
   supports,
   turn,
 } from "../../src/provider-tests/builders.js";
@@ -21,74 +18,19 @@ import { fetchTurn, takeTurn, takeWork } from "../../src/provider-tests/steps.js
 import { PostgresProvider } from "../../src/providers/postgres/index.js";
 import { ServerProxy } from "./postgres-proxy.js";
 import { OwnDatabase, type Rival } from "./postgres-rivals.js";
+import { begin, doneEvent, POLL, round, type SlotEnd, STOPPED, slots } from "./postgres-slots.js";
 
 const URL = process.env.DUROXIDE_TEST_PG_URL;
-const POLL = { lockTimeoutMs: 60_000, pollTimeoutMs: 600_000 };
-const STOPPED: Clock = {
-  now: () => 1_000_000,
-  setTimer: (delayMs, callback) => systemClock.setTimer(delayMs, callback),
-};
 const DONE = { type: "ActivityCompleted", result: "1" } as const;
 /** Locks the row of the instance for as long as it removes. */
 const PRUNE_X = "SELECT * FROM {schema}.prune_executions('x', 1, NULL)";
 
-interface Beginning {
-  readonly activities?: readonly number[];
-  readonly metadata?: TurnCommit["metadata"];
-  readonly wants?: Partial<FetchOrchestrationOptions>;
-}
-
-/** An instance whose first turn has asked for these activities. Answers the token of that turn. */
-async function begin(provider: PostgresProvider, id: string, beginning: Beginning = {}): Promise<string> {
-  const { activities = [], metadata = {}, wants = {} } = beginning;
-  await provider.enqueueForOrchestrator(start(id));
-  const { lockToken } = await takeTurn(provider, wants);
-  await provider.ackOrchestrationItem(
-    lockToken,
-    turn({
-      events: [started(id), ...activities.map((n) => scheduled(id, n))],
-      workerItems: activities.map((n) => act(id, n)),
-      metadata: { ...NAMED, ...metadata },
-    }),
+/** What has become of what a slot was handed, in words. */
+async function told(end: Promise<SlotEnd | null>): Promise<string> {
+  return end.then(
+    (taken) => (taken === null ? "nothing" : `${taken.instance} committed`),
+    (error: unknown) => (error instanceof ProviderError ? error.kind : String(error)),
   );
-  return lockToken;
-}
-
-function round(): Promise<void> {
-  return new Promise((resolve) => void setImmediate(resolve));
-}
-
-/** Fetches that wait, and commit this of whatever they get. Each tells what has become of it, and by which token. */
-async function slots(
-  provider: PostgresProvider,
-  count: number,
-  warm: ReadonlyMap<string, string>,
-  commitOf: (instance: string) => Partial<TurnCommit> = () => ({}),
-  wants: Partial<FetchOrchestrationOptions> = {},
-) {
-  const ended = new AbortController();
-  onTestFinished(() => ended.abort());
-  const fetching = (signal: AbortSignal) => provider.fetchOrchestrationItem({ ...POLL, warm, ...wants, signal });
-  const onlyLooks = new AbortController();
-  const looked = fetching(onlyLooks.signal);
-  onlyLooks.abort();
-  expect(await looked).toBeNull();
-  const ends = Array.from({ length: count }, async () => {
-    const locked = await fetching(ended.signal);
-    if (locked === null) return { what: "nothing", lockToken: "" };
-    const { item, lockToken } = locked;
-    const what = await provider.ackOrchestrationItem(lockToken, turn(commitOf(item.instance))).then(
-      () => `${item.instance} committed`,
-      (error: unknown) => `${item.instance} ${error instanceof ProviderError ? error.kind : error}`,
-    );
-    return { what, lockToken };
-  });
-  await round();
-  return ends;
-}
-
-function stepOf(id: string): Partial<TurnCommit> {
-  return { events: [event(id, 3, DONE, { sourceEventId: 2 })] };
 }
 
 /** Its step waits until this one lets go. */
@@ -149,9 +91,9 @@ describe.skipIf(URL === undefined)("an instance whose row somebody has locked fo
 
     await Promise.all(["x", "y"].map((id) => provider.enqueueForOrchestrator(raised(id))));
 
-    expect((await Promise.race(ends)).what).toBe("y committed");
+    expect(await Promise.race(ends.map(told))).toBe("y committed");
     await rival.rollback();
-    expect((await Promise.all(ends)).map(({ what }) => what).sort()).toEqual(["x committed", "y committed"]);
+    expect((await Promise.all(ends.map(told))).sort()).toEqual(["x committed", "y committed"]);
   });
 
   test("keeps no others from another process, where it is a step that waits", async () => {
@@ -160,7 +102,7 @@ describe.skipIf(URL === undefined)("an instance whose row somebody has locked fo
     const warm = new Map([["x", await begin(provider, "x", { activities: [2] })]]);
     await begin(provider, "y");
     const work = await takeWork(provider);
-    await slots(provider, 1, warm, stepOf);
+    await slots(provider, 1, warm, doneEvent);
     const rival = await database.rival();
     await rival.query("INSERT INTO {schema}.history VALUES ('x', 1, 3, 'x', 'x')");
     const sent = provider.ackWorkItem(work.lockToken, done("x", 2));
@@ -195,7 +137,7 @@ describe.skipIf(URL === undefined)("a step", () => {
       await provider.ackWorkItem(lockToken, done(item.instance, 2));
       heard.push(`outcome of ${item.instance}`);
     });
-    for (const end of ends) void end.then(({ what }) => heard.push(what));
+    for (const end of ends) void told(end).then((what) => heard.push(what));
     const next = await worker;
 
     expect(next?.item).toMatchObject({ instance: "a", id: 4 });
@@ -205,13 +147,69 @@ describe.skipIf(URL === undefined)("a step", () => {
     await Promise.all([...sent, ...ends]);
   });
 
+  test("that is refused becomes a message at once, though another one of its batch waits, in another statement", async () => {
+    const { database, provider } = await open();
+    const other = await database.provider({ clock: STOPPED });
+    const warm = new Map<string, string>();
+    for (const id of ["a", "b"]) warm.set(id, await begin(provider, id, { activities: [2] }));
+    const works = [await takeWork(provider), await takeWork(provider)];
+    const big = "x".repeat(3_000_000); // Two of these do not fit into one statement.
+    const ends = await slots(provider, 2, warm, (id) => ({
+      events: [event(id, 3, { type: "ActivityCompleted", result: big }, { sourceEventId: 2 })],
+    }));
+    await other.enqueueForOrchestrator(raised("a")); // Nobody here hears of it.
+    const rival = await holdUp(database, "b");
+
+    const [ofA, ofB] = ["a", "b"].map((id) => {
+      const { lockToken } = works.find(({ item }) => item.instance === id)!;
+      return provider.ackWorkItem(lockToken, done(id, 2));
+    });
+    await ofA;
+
+    expect(await Promise.race(ends.map(told))).toBe("lock-lost");
+    const sent = await database.query("SELECT kind FROM {schema}.messages WHERE instance_id = 'a' ORDER BY id");
+    expect(sent).toHaveLength(2);
+    await database.untilBlockedBy(rival);
+    await rival.rollback();
+    await Promise.all([ofB, ...ends.map(told)]);
+  });
+
+  test("that is refused, and refused as a message, too, has nothing sent again of which nobody knows", async () => {
+    const { database, proxy, provider } = await openByProxy();
+    const other = await database.provider({ clock: STOPPED });
+    const warm = new Map([["a", await begin(provider, "a", { activities: [2] })]]);
+    const work = await takeWork(provider);
+    await slots(provider, 1, warm, doneEvent);
+    await other.enqueueForOrchestrator(raised("a")); // Nobody here hears of it.
+    await database.query("CREATE SEQUENCE {schema}.refusals");
+    await database.query(`CREATE FUNCTION {schema}.refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+      BEGIN PERFORM nextval('{schema}.refusals'); RAISE check_violation; END $$`);
+    await database.query(`CREATE TRIGGER refuse BEFORE INSERT ON {schema}.messages
+      FOR EACH ROW WHEN (NEW.instance_id = 'a') EXECUTE FUNCTION {schema}.refuse()`);
+    const rival = await database.rival();
+    await rival.query(
+      "INSERT INTO {schema}.schedule (instance_id, ready_at, place, place_order) VALUES ('new', 2000000, 2000000, 1)",
+    );
+
+    const refused = provider.ackWorkItem(work.lockToken, done("a", 2)).catch((error: unknown) => error);
+    const unknown = provider.enqueueForOrchestrator(start("new")).catch((error: unknown) => error);
+    await database.untilBlockedBy(rival);
+    while ((await database.query("SELECT 1 FROM {schema}.refusals WHERE is_called")).length === 0);
+    for (let trips = 0; trips < 5; trips += 1) await provider.getInstanceStatus("a"); // The refusal has come by then.
+    proxy.cut();
+
+    expect(await unknown).toMatchObject({ kind: "transient", operation: "enqueueForOrchestrator" });
+    expect(await refused).toBeInstanceOf(ProviderError);
+    await rival.rollback();
+  });
+
   test("does not keep a turn of its batch waiting that is none, once that has its lock", async () => {
     const { database, provider } = await open();
     const warm = new Map<string, string>();
     for (const id of ["a", "s"]) warm.set(id, await begin(provider, id, { activities: [2] }));
     const works = [await takeWork(provider), await takeWork(provider)];
     const ends = await slots(provider, 2, warm, (id) => ({
-      ...stepOf(id),
+      ...doneEvent(id),
       orchestratorItems: id === "s" ? [raised("elsewhere")] : [],
     }));
     const [ofA, ofS] = [await holdUp(database, "a"), await holdUp(database, "s")];
@@ -219,7 +217,7 @@ describe.skipIf(URL === undefined)("a step", () => {
     await database.untilWaiting(2); // The step, and what stores the other outcome.
     await ofS.rollback();
 
-    expect((await Promise.race(ends)).what).toBe("s committed");
+    expect(await Promise.race(ends.map(told))).toBe("s committed");
     await ofA.rollback();
     await Promise.all([...sent, ...ends]);
   });
@@ -228,10 +226,10 @@ describe.skipIf(URL === undefined)("a step", () => {
     const { database, proxy, provider } = await openByProxy();
     const warm = new Map([["a", await begin(provider, "a", { activities: [2] })]]);
     const work = await takeWork(provider);
-    await slots(provider, 1, warm, stepOf);
+    await slots(provider, 1, warm, doneEvent);
     const rival = await holdUp(database, "a");
     const sent = provider.ackWorkItem(work.lockToken, done("a", 2));
-    const told = expect(sent).rejects.toMatchObject({
+    const heard = expect(sent).rejects.toMatchObject({
       kind: "transient",
       operation: "ackWorkItem",
       message: expect.stringMatching(/^ackWorkItem: /),
@@ -240,7 +238,7 @@ describe.skipIf(URL === undefined)("a step", () => {
 
     proxy.cut();
 
-    await told;
+    await heard;
     await rival.rollback();
   });
 
@@ -248,7 +246,7 @@ describe.skipIf(URL === undefined)("a step", () => {
     const { database, provider } = await open();
     const warm = new Map([["a", await begin(provider, "a", { activities: [2] })]]);
     const work = await takeWork(provider);
-    await slots(provider, 1, warm, stepOf);
+    await slots(provider, 1, warm, doneEvent);
     const rival = await holdUp(database, "a");
     const long = Array.from({ length: 400 }, (_, n) => Math.sin(n).toString(36)).join(""); // For an index.
     const lost = expect(provider.ackWorkItem(work.lockToken, done("a", 2))).rejects.toMatchObject({
@@ -289,7 +287,7 @@ describe.skipIf(URL === undefined)("a step", () => {
       });
       const [end] = await slots(provider, 1, warm, next, wants);
       await provider.ackWorkItem(work.lockToken, done("a", n));
-      warm.set("a", (await end!).lockToken);
+      warm.set("a", (await end)!.lockToken);
     }
 
     expect(await messagesDrawn(database)).toEqual(before);

@@ -2,6 +2,8 @@
 //
 // As in `0002-turns.ts`: many calls at once, an answer for each, always by index (T1 to T5).
 
+import { INDEXES_ONLY, LOOPS_ONLY, OWN_NAMES } from "./fragments.js";
+
 export const activities = `
 -- p_activities: [{ n, instance, execution, id, tag, session, item }], in the order of n.
 CREATE FUNCTION {schema}.enqueue_activities(p_now bigint, p_activities json) RETURNS void
@@ -40,9 +42,8 @@ CREATE FUNCTION {schema}.fetch_activities(
   p_now bigint, p_until bigint, p_tokens text[], p_tags text[], p_owners text[], p_session_until bigint,
   p_lapses boolean, p_waits boolean
 ) RETURNS TABLE (part text, turn integer, id bigint, a text, n bigint, is_over boolean)
-LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
-SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan SET lock_timeout = '100ms'
-SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE ${LOOPS_ONLY} SET lock_timeout = '100ms'
+${OWN_NAMES} AS $$
 #variable_conflict use_column
 DECLARE
   v_tags text[];
@@ -212,8 +213,7 @@ $$;
 CREATE FUNCTION {schema}.hand_out_activities(
   p_now bigint, p_ids bigint[], p_tags text[], p_owners text[], p_taken bigint[], p_turns integer[]
 ) RETURNS integer[]
-LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
-SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE ${LOOPS_ONLY} ${OWN_NAMES} AS $$
 DECLARE
   v_row record;
   v_turn integer;
@@ -277,8 +277,7 @@ $$;
 CREATE FUNCTION {schema}.claim_sessions(
   p_now bigint, p_ids bigint[], p_given integer[], p_owners text[], p_session_until bigint
 ) RETURNS integer[]
-LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
-SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE ${LOOPS_ONLY} ${OWN_NAMES} AS $$
 BEGIN
   IF NOT EXISTS (
     SELECT 1 FROM unnest(p_ids) AS f (id)
@@ -318,8 +317,7 @@ $$;
 -- p_lapses, also those whose lock is over.
 CREATE FUNCTION {schema}.count_ready_activities(p_now bigint, p_tags text[], p_owners text[], p_lapses boolean)
 RETURNS bigint
-LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
-SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE ${LOOPS_ONLY} ${OWN_NAMES} AS $$
 DECLARE
   v_tags text[] := COALESCE(p_tags, {schema}.queued_tags());
   v_owners text[] := array_remove(p_owners, NULL);
@@ -349,8 +347,7 @@ $$;
 -- S6: those whose lock is over stand in line again, but for those whom somebody has locked at the moment. Answers how many they
 -- are.
 CREATE FUNCTION {schema}.lapse_activities(p_now bigint) RETURNS bigint
-LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
-SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE ${LOOPS_ONLY} ${OWN_NAMES} AS $$
 DECLARE
   v_lapsed bigint;
 BEGIN
@@ -365,8 +362,7 @@ $$;
 
 -- Work of these sessions was acked or renewed: they are not idle. An expired session stays expired.
 CREATE FUNCTION {schema}.touch_sessions(p_now bigint, p_sessions text[]) RETURNS void
-LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET jit = off
-SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE ${INDEXES_ONLY} ${OWN_NAMES} AS $$
 BEGIN
   PERFORM 1 FROM {schema}.sessions AS s WHERE s.session_id = ANY (p_sessions) ORDER BY s.session_id FOR UPDATE; -- S2
   UPDATE {schema}.sessions SET last_activity_at = p_now
@@ -377,8 +373,7 @@ $$;
 -- Gives activities back. p_acts: [{ call, id, token, until, taken_back }], none twice: "until" keeps it back until then. Answers
 -- which were there.
 CREATE FUNCTION {schema}.abandon_activities(p_acts json) RETURNS TABLE (call integer)
-LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
-SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE ${LOOPS_ONLY} ${OWN_NAMES} AS $$
 #variable_conflict use_column
 BEGIN
   PERFORM 1 FROM {schema}.activities AS q
@@ -403,8 +398,7 @@ $$;
 -- Renews live locks. p_acts: [{ call, id, token, until }], none twice. Answers which were live, and whether nobody wants the
 -- outcome any more.
 CREATE FUNCTION {schema}.renew_activities(p_now bigint, p_acts json) RETURNS TABLE (call integer, is_over boolean)
-LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
-SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE ${LOOPS_ONLY} ${OWN_NAMES} AS $$
 #variable_conflict use_column
 DECLARE
   v_calls integer[];
@@ -458,8 +452,7 @@ $$;
 -- Renews the sessions of these owners that are live and were used since a certain time. Answers how many.
 CREATE FUNCTION {schema}.renew_sessions(p_now bigint, p_owners text[], p_until bigint, p_used_after bigint)
 RETURNS TABLE (renewed bigint)
-LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET jit = off
-SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE ${INDEXES_ONLY} ${OWN_NAMES} AS $$
 DECLARE
   v_ids text[];
 BEGIN
@@ -479,8 +472,7 @@ $$;
 
 -- Removes sessions that are over and have no queued work: that must find its session as it was. Answers how many.
 CREATE FUNCTION {schema}.remove_sessions(p_now bigint) RETURNS TABLE (removed bigint)
-LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET jit = off
-SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE ${INDEXES_ONLY} ${OWN_NAMES} AS $$
 DECLARE
   v_ids text[];
 BEGIN

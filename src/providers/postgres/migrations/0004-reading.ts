@@ -5,6 +5,8 @@
 // for a connection, and always go by index. Nothing here looks into an event or a work item: they go out as text, and whoever
 // decodes them says what is corrupt.
 
+import { LOOPS_ONLY, OWN_NAMES } from "./fragments.js";
+
 export const reading = `
 -- The events of one execution, ascending.
 CREATE FUNCTION {schema}.read_history(p_id text, p_execution bigint) RETURNS TABLE (event_data text)
@@ -34,8 +36,7 @@ CREATE FUNCTION {schema}.instance_statuses(p_ids text[]) RETURNS TABLE (
   instance_id text, orchestration_name text, orchestration_version text, execution_id bigint, status text, output text,
   custom_status text, custom_status_version bigint, start_event text, start_item text
 )
-LANGUAGE plpgsql STABLE SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
-SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE ${LOOPS_ONLY} ${OWN_NAMES} AS $$
 #variable_conflict use_column
 DECLARE
   v_known bigint;

@@ -29,6 +29,8 @@
 // Pruning needs no row of the schedule: it takes executions that are neither current nor running, and a turn writes only
 // the current one, or a newer. Under the lock of the instance's row (X8) the current one stays the current one.
 
+import { INDEXES_ONLY, OWN_NAMES } from "./fragments.js";
+
 export const management = `
 -- Newest first.
 CREATE FUNCTION {schema}.list_instances() RETURNS TABLE (instance_id text)
@@ -149,8 +151,7 @@ $$;
 -- nothing where the instance is not known.
 CREATE FUNCTION {schema}.prune_executions(p_id text, p_keep bigint, p_ended_before bigint)
 RETURNS TABLE (executions_deleted bigint, events_deleted bigint)
-LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET jit = off
-SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE ${INDEXES_ONLY} ${OWN_NAMES} AS $$
 DECLARE
   v_current bigint;
   v_over bigint[];
@@ -223,8 +224,7 @@ CREATE FUNCTION {schema}.remove_instances(
   p_known text[], p_starts bigint[], p_targets text[],
   OUT instances_deleted bigint, OUT executions_deleted bigint, OUT events_deleted bigint, OUT queued_deleted bigint
 )
-LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET jit = off
-SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE ${INDEXES_ONLY} ${OWN_NAMES} AS $$
 DECLARE
   v_activities bigint[];
   v_deleted bigint;
@@ -270,8 +270,7 @@ CREATE FUNCTION {schema}.delete_instances(p_ids text[], p_force boolean, p_now b
   instances_deleted bigint, executions_deleted bigint, events_deleted bigint, queued_deleted bigint,
   changed text[], ready bigint
 )
-LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET jit = off
-SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE ${INDEXES_ONLY} ${OWN_NAMES} AS $$
 #variable_conflict use_column
 DECLARE
   v_known text[];
