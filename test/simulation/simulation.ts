@@ -53,7 +53,8 @@ export async function simulate(options: SimulationOptions): Promise<SimulationRe
     now: () => world.now,
     setTimer: (delayMs, callback) => world.after(delayMs, "store: timer", callback),
   };
-  const store = await openStore(kind, time, newId);
+  const startsGoAhead = seed % 2 === 0 ? "always" : "never";
+  const store = await openStore(kind, { clock: time, newId, startsGoAhead });
   try {
     return await new Simulation(seed, world, store, time, newId).run();
   } finally {

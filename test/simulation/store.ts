@@ -28,16 +28,24 @@ export interface SimulatedStore {
   close(): Promise<void>;
 }
 
-export async function openStore(kind: StoreKind, clock: Clock, newId: () => string): Promise<SimulatedStore> {
+/** What a store is made of. */
+export interface StoreParts {
+  readonly clock: Clock;
+  readonly newId: () => string;
+  /** What SQLite does with starts. */
+  readonly startsGoAhead: "always" | "never";
+}
+
+export async function openStore(kind: StoreKind, parts: StoreParts): Promise<SimulatedStore> {
   switch (kind) {
     case "memory":
-      return shared(new MemoryProvider({ clock, newId }), async () => {});
+      return shared(new MemoryProvider({ clock: parts.clock, newId: parts.newId }), async () => {});
     case "sqlite-shared": {
-      const provider = await SqliteProvider.open(":memory:", { clock, newId });
+      const provider = await SqliteProvider.open(":memory:", parts);
       return shared(provider, () => provider[Symbol.asyncDispose]());
     }
     case "sqlite":
-      return openFile(clock, newId);
+      return openFile(parts);
   }
 }
 
@@ -45,11 +53,11 @@ function shared(provider: Provider, close: () => Promise<void>): SimulatedStore 
   return { provider, connect: async () => provider, wakesAll: true, hasOwnClock: true, close };
 }
 
-async function openFile(clock: Clock, newId: () => string): Promise<SimulatedStore> {
+async function openFile(parts: StoreParts): Promise<SimulatedStore> {
   const folder = await mkdtemp(join(tmpdir(), "duroxide-simulation-"));
   const connections: SqliteProvider[] = [];
   const connect = async (): Promise<Provider> => {
-    const options = { clock, newId, durability: "process-crash", crossProcessPollMs: LOOK_MS } as const;
+    const options = { ...parts, durability: "process-crash", crossProcessPollMs: LOOK_MS } as const;
     const connection = await SqliteProvider.open(join(folder, "store.db"), options);
     connections.push(connection);
     return connection;

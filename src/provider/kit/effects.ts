@@ -12,6 +12,8 @@ export class Effects {
   readonly changedInstances = new Map<string, InstanceChange>();
   /** The last who had begun to watch when the commit began. @default whoever watches when it is told */
   watchedAsOf: number | undefined = undefined;
+  /** Whoever has started what has changed must have his answer before he is told: else he would wait for what was told already. */
+  isToldAfterAnswers = false;
   /** What was lost, and somebody must hear of. */
   readonly warnings: string[] = [];
 

@@ -4,8 +4,10 @@
 //   R2. A call that throws and has written nothing is refused alone. One that has written, or had written what others left to be
 //       written, throws for all of them.
 //   R3. Where turns go ahead, nothing else is taken before their acks have come: it would be held without being at work.
+//   R4. What those turns have changed is kept apart: it is told later than the rest.
 
 import type { Outcome } from "../../provider/kit/batcher.js";
+import type { InstanceChange } from "../../provider/provider.js";
 import { isDriverError } from "./driver-errors.js";
 import { RowsMissing } from "./gone-rows.js";
 import type { Transaction } from "./transaction.js";
@@ -46,6 +48,8 @@ export class BatchRun {
   readonly tx: Transaction;
   readonly outcomes: Outcome<unknown>[];
   readonly served: Served[] = [];
+  /** R4 */
+  readonly changedByTurnsAhead = new Map<string, InstanceChange>();
   readonly #calls: readonly Call[];
   /** Null: those who wait look for themselves. */
   readonly #servants: Servants | null;
@@ -83,10 +87,22 @@ export class BatchRun {
 
   /** After the acks of those who have gone ahead, at the time that it is by now. Answers what became of the acks. */
   finish(acks: readonly Call[], now: number): readonly Outcome<unknown>[] {
-    const outcomes = acks.map((ack) => this.#runOne(ack));
+    const outcomes = this.#runAcks(acks);
     this.tx.now = Math.max(this.tx.now, now);
     this.#servants?.prepare(this.tx);
     this.#complete();
+    return outcomes;
+  }
+
+  /** R4 */
+  #runAcks(acks: readonly Call[]): readonly Outcome<unknown>[] {
+    const { changedInstances } = this.tx.effects;
+    const before = [...changedInstances];
+    changedInstances.clear();
+    const outcomes = acks.map((ack) => this.#runOne(ack));
+    for (const [instance, change] of changedInstances) this.changedByTurnsAhead.set(instance, change);
+    changedInstances.clear();
+    for (const [instance, change] of before) changedInstances.set(instance, change);
     return outcomes;
   }
 

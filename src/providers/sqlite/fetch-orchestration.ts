@@ -227,7 +227,8 @@ export function aheadInLine(tx: Transaction, most: number, passesOver: boolean):
     if (tx.newMessages.isLocked(instanceId) || (passesOver && !mayGoAhead)) continue;
     const row = lockable(tx, instanceId);
     if (isHeld(tx, row)) continue;
-    if (row.isKnown && mayGoAhead) candidates.push(row);
+    const isStarted = row.has_begun !== 0 || tx.newMessages.hasStart(instanceId); // F2
+    if (row.isKnown && mayGoAhead && isStarted) candidates.push(row);
     else if (!passesOver) break;
   }
   return candidates;
@@ -242,7 +243,7 @@ export function fetchAhead(
   const range = options.capability === undefined ? ALL_VERSIONS : options.capability.supportedVersions[0];
   if (range === undefined || !isReplayable(row, range)) return null;
   const isWarm = isSecretOf(row.last_commit, options.warm?.get(fromColumn(row.instance_id)));
-  if (!isWarm) return null;
+  if (row.has_begun !== 0 && !isWarm) return null;
   return describe(tx, row, options, takeNew(tx, row, options));
 }
 

@@ -16,10 +16,13 @@
 //   G9. If such a transaction fails, those who were in it first are run again, before anybody else, as if nobody had gone ahead;
 //       and then each ack: its lock is not there any more, and it is told so. Where one of the first is to blame, and that fails, too,
 //       each of them is run alone (G4), and those who came meanwhile may be before them: none of them had an answer.
+//  G10. What turns that had gone ahead have changed is told after whoever brought what they answer had his answer: who has just started an
+//       instance, and is told of nothing since, does not look for its end.
 
 import { type Clock, holding } from "../../clock.js";
 import { Batcher, type Outcome } from "../../provider/kit/batcher.js";
 import type { Effects } from "../../provider/kit/effects.js";
+import type { InstanceChange } from "../../provider/provider.js";
 import { BatchRun, type Call, type Servants, type Served, type ServedAhead, ServingFailed } from "./batch-run.js";
 import { type Database, NoTransaction, type OpenTransaction } from "./database.js";
 import { KnownInstances } from "./known-instances.js";
@@ -33,6 +36,8 @@ interface GroupCommitDeps extends Servants {
   readonly newToken: () => string;
   /** A transaction is committed. `isServed`: those who waited were looked for. */
   readonly announce: (effects: Effects, isServed: boolean) => void;
+  /** Turns have changed these, and are committed. Answers how to tell of it later. */
+  readonly announceLater: (changed: ReadonlyMap<string, InstanceChange>) => () => void;
 }
 
 /** The ack of a turn that had gone ahead: committed, and not answered yet. */
@@ -53,6 +58,8 @@ export class GroupCommit {
   #committed: Served[] = [];
   /** Of turns that had gone ahead: committed, and not answered yet. */
   readonly #acked: Acked[] = [];
+  /** By turns that had gone ahead: committed, and not told yet. G10 */
+  readonly #untold: (() => void)[] = [];
   /** Whether, with that, activities go to those who have asked for them. */
   #handsOutActivities = false;
   readonly #pace: AheadPace;
@@ -108,7 +115,9 @@ export class GroupCommit {
   #answerRest(): void {
     if (this.#acked.length === 0) return this.#giveServed();
     const acked = this.#acked.splice(0);
+    const untold = this.#untold.splice(0);
     tick(() => {
+      for (const tell of untold) tell();
       for (const each of acked) this.#answerAck(each);
       this.#giveServed();
     });
@@ -209,6 +218,7 @@ export class GroupCommit {
       const calls = acks.map(({ call }) => call);
       const outcomes = open.finish(() => run.finish(calls, now));
       for (const [place, ack] of acks.entries()) this.#acked.push({ ack, outcome: outcomes[place]! });
+      if (acks.length > 0) this.#untold.push(this.#deps.announceLater(run.changedByTurnsAhead));
       return true;
     } catch {
       // Whatever it was: those who are run again hear of it if it is about them.

@@ -8,6 +8,7 @@ import { decodeEvent, decodeWorkItem } from "../../history/codec.js";
 import { INITIAL_EXECUTION_ID } from "../../history/event.js";
 import type { ContinueAsNew, StartOrchestration, WorkItem } from "../../history/work-item.js";
 import { isStartLike } from "../../history/work-item.js";
+import type { ProvenStarts } from "../../provider/kit/proven-starts.js";
 import { identityInEvent, identityInStart, type StartIdentity } from "../../provider/kit/start-identity.js";
 import { fromColumn, fromNullableColumn, toColumn, toNullableColumn } from "../../provider/kit/text-column.js";
 import type {
@@ -189,6 +190,7 @@ export function enqueueStart(
   tx: Transaction,
   start: StartOrchestration | ContinueAsNew,
   delayMs: number | undefined,
+  proven: ProvenStarts,
 ): EnqueueOutcome {
   const instanceId = toColumn(start.instance);
   if (tx.newMessages.hasStart(instanceId)) return "exists";
@@ -197,7 +199,7 @@ export function enqueueStart(
     ...([instanceId, instanceId, instanceId, instanceId, instanceId] as const),
   )!;
   if (trace.has_begun !== 0) return "exists";
-  enqueueMessage(tx, start, delayMs);
+  enqueueMessage(tx, start, delayMs, proven.mayGoAhead(start.orchestration));
   if (trace.has_traces === 0) tx.known.started(instanceId, identityInStart(start));
   return "enqueued";
 }

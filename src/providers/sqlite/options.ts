@@ -5,6 +5,7 @@ import { resolve } from "node:path";
 import { type Clock, systemClock } from "../../clock.js";
 import { InvalidOptionsError } from "../../errors.js";
 import { checkOptions, integerBetween, isClock, isFunction, oneOf } from "../../options.js";
+import { STARTS_GO_AHEAD, type StartsGoAhead } from "../../provider/kit/proven-starts.js";
 
 /** What a commit survives. `full`: a power cut. `process-crash`: the end of the process, but not a power cut. */
 export type SqliteDurability = "full" | "process-crash";
@@ -22,6 +23,12 @@ export interface SqliteOptions {
   readonly crossProcessPollMs?: number;
   /** The file grows no larger; what would need more fails as `transient` and changes nothing. @default no limit */
   readonly maxDatabaseBytes?: number;
+  /**
+   * Whether a start may be committed together with its first turn, which takes one commit less. `proven`: where an orchestration of that name
+   * has begun a hundred times in this process; one of 32 is stored first all the same. `always` and `never` are what they say. A first turn
+   * that ends the process is counted as an attempt only if its start was stored before. @default "proven"
+   */
+  readonly startsGoAhead?: StartsGoAhead;
   /** @default the system's clock */
   readonly clock?: Clock;
   /** Where lock tokens come from. @default random, then counted */
@@ -35,6 +42,7 @@ export interface SqliteSettings {
   readonly busyTimeoutMs: number;
   readonly crossProcessPollMs: number;
   readonly maxDatabaseBytes: number | null;
+  readonly startsGoAhead: StartsGoAhead;
   readonly clock: Clock;
   readonly newId: () => string;
   readonly onWarning: (message: string) => void;
@@ -49,6 +57,8 @@ export const SQLITE_DEFAULTS: SqliteSettings = Object.freeze({
   crossProcessPollMs: 50,
   /** The disk is the limit. */
   maxDatabaseBytes: null,
+  /** What has begun a hundred times does not end its process; nor does it stay unknown for ever, if it does. */
+  startsGoAhead: "proven",
   clock: systemClock,
   newId: secretSource(),
   /** Nothing is printed in a user's process unless asked for. */
@@ -80,6 +90,7 @@ export function resolveOptions(file: unknown, options: SqliteOptions | undefined
     busyTimeoutMs: integerBetween(0, LONGEST_WAIT_MS),
     crossProcessPollMs: integerBetween(0, LONGEST_WAIT_MS),
     maxDatabaseBytes: integerBetween(SMALLEST_DATABASE_BYTES, Number.MAX_SAFE_INTEGER),
+    startsGoAhead: oneOf(...STARTS_GO_AHEAD),
     clock: isClock,
     newId: isFunction,
     onWarning: isFunction,

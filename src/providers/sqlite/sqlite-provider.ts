@@ -17,6 +17,7 @@ import type { ProviderAdmin } from "../../provider/admin.js";
 import { completeAdmin } from "../../provider/kit/complete-admin.js";
 import type { Effects } from "../../provider/kit/effects.js";
 import { InstanceWatchers } from "../../provider/kit/instance-watchers.js";
+import { ProvenStarts } from "../../provider/kit/proven-starts.js";
 import { checkCompletion, checkOrchestratorItem, checkWorkerItem } from "../../provider/kit/refusals.js";
 import { toColumn } from "../../provider/kit/text-column.js";
 import type {
@@ -75,6 +76,7 @@ export class SqliteProvider implements Provider {
   readonly #settings: SqliteSettings;
   readonly #waiting: WaitingFetches;
   readonly #watchers = new InstanceWatchers();
+  readonly #proven: ProvenStarts;
   /** Null: only this process can see the database, or nobody wants to know. */
   readonly #changes: ChangePoller | null;
 
@@ -92,8 +94,10 @@ export class SqliteProvider implements Provider {
       serve: (tx) => this.#waiting.serve(tx),
       serveAhead: (tx, most) => this.#waiting.serveAhead(tx, most),
       announce: (effects, isServed) => this.#announce(effects, isServed),
+      announceLater: (changed) => this.#announceLater(changed),
     });
     this.#settings = settings;
+    this.#proven = new ProvenStarts(settings.startsGoAhead, settings.newId);
     const readVersion = () => database.dataVersion();
     this.#changes =
       database.isShared && crossProcessPollMs > 0
@@ -164,7 +168,7 @@ export class SqliteProvider implements Provider {
   enqueueForOrchestrator(item: OrchestratorItem, options: EnqueueOptions = {}): Promise<EnqueueOutcome> {
     return this.#writes.write("enqueueForOrchestrator", (tx) => {
       checkOrchestratorItem("enqueueForOrchestrator", item);
-      if (options.ifAbsent && isStartLike(item)) return enqueueStart(tx, item, options.delayMs);
+      if (options.ifAbsent && isStartLike(item)) return enqueueStart(tx, item, options.delayMs, this.#proven);
       enqueueMessage(tx, item, options.delayMs);
       return "enqueued";
     });
@@ -175,7 +179,10 @@ export class SqliteProvider implements Provider {
   }
 
   ackOrchestrationItem(lockToken: string, turn: TurnCommit): Promise<void> {
-    return this.#writes.ackTurn("ackOrchestrationItem", lockToken, (tx) => commitTurn(tx, lockToken, turn));
+    return this.#writes.ackTurn("ackOrchestrationItem", lockToken, (tx) => {
+      this.#proven.taken(turn.metadata);
+      commitTurn(tx, lockToken, turn);
+    });
   }
 
   abandonOrchestrationItem(lockToken: string, options: AbandonOptions = {}): Promise<void> {
@@ -275,6 +282,14 @@ export class SqliteProvider implements Provider {
     this.#waiting.announce(effects, isServed);
     for (const [instance, change] of effects.changedInstances) this.#watchers.changed(instance, change);
     for (const warning of effects.warnings) this.#warn(warning);
+  }
+
+  /** Who begins to watch only now may wait for another instance of that id. */
+  #announceLater(changed: ReadonlyMap<string, InstanceChange>): () => void {
+    const asOf = this.#watchers.lastNr;
+    return () => {
+      for (const [instance, change] of changed) this.#watchers.changed(instance, change, asOf);
+    };
   }
 
   /** What is committed stays committed, whatever the listener makes of it. */

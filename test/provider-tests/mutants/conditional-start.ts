@@ -38,7 +38,7 @@ export const CONDITIONAL_START: readonly Mutant[] = [
       },
       {
         file: "sqlite-provider.ts",
-        find: `      if (options.ifAbsent && isStartLike(item)) return enqueueStart(tx, item, options.delayMs);
+        find: `      if (options.ifAbsent && isStartLike(item)) return enqueueStart(tx, item, options.delayMs, this.#proven);
 `,
         replace: "",
       },
