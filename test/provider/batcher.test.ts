@@ -143,6 +143,19 @@ describe("while a batch is on its way", () => {
     expect(await caused).toBe("d!");
   });
 
+  test("the next one is put together a round of the event loop later, while it is executed", async () => {
+    const { batcher, flights } = inTheAir({ maxInFlight: 3, maxCalls: 2 });
+    const all = submitAll(batcher, "a", "b", "c", "d", "e");
+    const seen: number[] = [];
+    for (let round = 0; round < 3; round += 1) {
+      await rounds(1);
+      seen.push(flights.length);
+    }
+    expect(seen).toEqual([1, 2, 3]);
+    for (const flight of flights) await flight.land();
+    expect(await all).toEqual(["a!", "b!", "c!", "d!", "e!"]);
+  });
+
   test("as many others as allowed are on theirs, and each comes back by itself", async () => {
     const { batcher, flights } = inTheAir({ maxInFlight: 2, maxCalls: 1 });
     const answers: string[] = [];

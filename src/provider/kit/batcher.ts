@@ -10,6 +10,8 @@
 //   B5. Every call is answered: also when what it is run by is wrong.
 //   B6. Calls of one lane begin in the order in which they came: they may share a batch, and are never in two at once.
 //   B7. A call may be answered before its batch is over. That answer counts, and leaves its key and its place in its lane to the next.
+//   B8. Where more is pending than one batch takes, the next begins when the event loop comes round again: it is put together while
+//       the one before is executed.
 
 import { InvalidOptionsError, MisuseError, ProviderError } from "../../errors.js";
 import { checkOptions, integerBetween, isFunction } from "../../options.js";
@@ -160,12 +162,12 @@ export class Batcher<Call, R> {
     });
   }
 
+  /** B8 */
   #flush(): void {
-    while (this.#inFlight < this.#options.maxInFlight) {
-      const batch = this.#gather();
-      if (batch.length === 0) return;
-      this.#start(batch);
-    }
+    const batch = this.#gather();
+    if (batch.length === 0) return;
+    this.#start(batch);
+    this.#schedule();
   }
 
   /** Takes what goes next: the oldest, as many as fit, but for those whose key (B4) or lane (B6) somebody has. */
