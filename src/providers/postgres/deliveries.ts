@@ -15,10 +15,12 @@ import type { OrchestratorItem } from "../../history/work-item.js";
 import { isStartLike, targetInstance } from "../../history/work-item.js";
 import { Batcher, type Outcome } from "../../provider/kit/batcher.js";
 import { Effects } from "../../provider/kit/effects.js";
+import type { ProvenStarts } from "../../provider/kit/proven-starts.js";
 import { checkCompletion, checkOrchestratorItem, lockLost } from "../../provider/kit/refusals.js";
 import type { EnqueueOptions, EnqueueOutcome } from "../../provider/provider.js";
 import { bigintArray, booleanArray, integerArray, textArray } from "./array-parameter.js";
 import { isAnswered } from "./driver-errors.js";
+import type { ForeseenTurn } from "./foreseen-turns.js";
 import type { Lock } from "./lock-calls.js";
 import { activityLock, isFirstAttempt } from "./lock-token.js";
 import type { PredictedTurns, Prediction } from "./predicted-turns.js";
@@ -37,7 +39,13 @@ const deliver = `
   )
 `;
 type Delivery =
-  | { readonly kind: "message"; readonly item: OrchestratorItem; readonly options: EnqueueOptions }
+  | {
+      readonly kind: "message";
+      readonly item: OrchestratorItem;
+      readonly options: EnqueueOptions;
+      /** Its turn may be computed before it is stored. */
+      readonly mayGoAhead: boolean;
+    }
   | {
       readonly kind: "completion";
       readonly lockToken: string;
@@ -57,7 +65,8 @@ interface Message {
   /**
    * It may be answered before it is stored: the outcome of an activity that was run for the first time. If its turn ends the
    * process, the activity has been counted, and the outcome of the next time is stored first, so that the turn is. What
-   * clients send has nothing that is counted; nor has what was run before, but the turn is then not the one that is.
+   * clients send has nothing that is counted, and is stored first, but for starts of what is proven (`proven-starts.ts`); nor has what
+   * was run before, but the turn is then not the one that is.
    */
   readonly mayBeForeseen: boolean;
   /** The place of its call. */
@@ -77,10 +86,11 @@ export interface Target {
 /** Tells what has become of the call at this place. */
 type Answer = (place: number, outcome: Outcome<EnqueueOutcome>) => void;
 
-/** Outcomes, and the turn that answers them. */
+/** Outcomes, or a start, and the turn that answers them. */
 interface PredictedStep {
   readonly target: Target;
-  /** The calls whose outcomes they are. */
+  readonly foreseen: ForeseenTurn;
+  /** The calls that sent them. */
   readonly places: readonly number[];
   readonly call: TurnCall;
 }
@@ -107,10 +117,12 @@ export class Deliveries {
   readonly #handOff: TurnHandOff;
   readonly #turns: TurnQueue;
   readonly #predicted: PredictedTurns;
+  readonly #proven: ProvenStarts;
   readonly #delivering: Batcher<Delivery, EnqueueOutcome>;
 
-  constructor(store: Store, handOff: TurnHandOff, turns: TurnQueue, predicted: PredictedTurns) {
+  constructor(store: Store, handOff: TurnHandOff, turns: TurnQueue, predicted: PredictedTurns, proven: ProvenStarts) {
     this.#store = store;
+    this.#proven = proven;
     this.#handOff = handOff;
     this.#turns = turns;
     this.#predicted = predicted;
@@ -133,7 +145,9 @@ export class Deliveries {
 
   async send(item: OrchestratorItem, options: EnqueueOptions): Promise<EnqueueOutcome> {
     checkOrchestratorItem("enqueueForOrchestrator", item);
-    return this.#delivering.submit({ kind: "message", item, options });
+    const isNew = item.type === "StartOrchestration" && options.ifAbsent === true;
+    const mayGoAhead = isNew && this.#proven.mayGoAhead(item.orchestration);
+    return this.#delivering.submit({ kind: "message", item, options, mayGoAhead });
   }
 
   async complete(lockToken: string, completion: OrchestratorItem | null): Promise<void> {
@@ -184,10 +198,7 @@ export class Deliveries {
     };
     const stepping = this.#takeSteps(steps, calls, prediction, settle);
     const rest = this.#sendRest(calls, targets, left, now, settle).finally(() => prediction.othersSettled());
-    const ends = await Promise.allSettled([stepping, rest]);
-    const failures = ends.flatMap((end) => (end.status === "rejected" ? [end.reason as unknown] : []));
-    // Where nobody knows what has become of one statement, nothing of the others is sent again.
-    if (failures.length > 0) throw failures.find((failure) => !isAnswered(failure)) ?? failures[0];
+    await allEnded([stepping, rest]);
     return outcomes;
   }
 
@@ -243,35 +254,33 @@ export class Deliveries {
     settle: Answer,
   ): Promise<void> {
     let refused: number[] = [];
-    const sending: Promise<void>[] = [];
     const sendRefused = async (): Promise<void> => {
       const places = refused.sort((one, other) => one - other);
       refused = [];
-      const ofPlaces = places.map((place) => calls[place]!);
+      const ofPlaces = places.map((place) => storedFirst(calls[place]!));
       const outcomes = await this.#deliver(ofPlaces, (index, outcome) => settle(places[index]!, outcome));
       for (const [index, place] of places.entries()) settle(place, outcomes[index]!);
     };
-    const takeStep = async ({ call, places }: PredictedStep): Promise<void> => {
-      const end = await this.#takeStep(call, places, prediction, settle);
+    const takeStep = async (step: PredictedStep): Promise<void> => {
+      const { places } = step;
+      const end = await this.#takeStep(step, prediction, settle);
       if (end !== "refused") return;
       refused.push(...places);
-      if (refused.length === places.length) sending.push(Promise.resolve().then(sendRefused));
+      if (refused.length === places.length) await Promise.resolve().then(sendRefused);
     };
-    await Promise.all(steps.map(takeStep));
-    await Promise.all(sending);
+    await allEnded(steps.map(takeStep));
   }
 
   /** Each is answered when its own statement is: they may be in several. */
   async #takeStep(
-    call: TurnCall,
-    places: readonly number[],
+    { call, places, foreseen }: PredictedStep,
     prediction: Prediction,
     settle: Answer,
   ): Promise<"committed" | "refused" | "unknown"> {
     try {
       const end = await this.#turns.commitStep(call);
       const isCommitted = end === "committed";
-      this.#handOff.learn(isCommitted ? 1 : 0, isCommitted ? 0 : 1);
+      this.#handOff.learn(foreseen, isCommitted);
       if (isCommitted) {
         for (const place of places) settle(place, { value: "enqueued" });
         prediction.committed(call);
@@ -319,6 +328,13 @@ function operationOf([first]: readonly Delivery[]): string {
   return first?.kind === "completion" ? "ackWorkItem" : "enqueueForOrchestrator";
 }
 
+/** Resolves, or rejects, when all have ended. Where nobody knows what has become of one statement, nothing of the others is sent again. */
+async function allEnded(parts: readonly Promise<void>[]): Promise<void> {
+  const ends = await Promise.allSettled(parts);
+  const failures = ends.flatMap((end) => (end.status === "rejected" ? [end.reason as unknown] : []));
+  if (failures.length > 0) throw failures.find((failure) => !isAnswered(failure)) ?? failures[0];
+}
+
 /** Of what was foretold, that whose turns have come. */
 function stepsOf(
   foretold: readonly Foretold[],
@@ -331,8 +347,13 @@ function stepsOf(
     if (turn === undefined) return [];
     const places = target.messages.map(({ call }) => call);
     const done = places.flatMap((place) => doneBy(calls[place]!));
-    return [{ target, places, call: { ...turn, step: { expected: foreseen.expected, done, versions } } }];
+    return [{ target, foreseen, places, call: { ...turn, step: { expected: foreseen.expected, done, versions } } }];
   });
+}
+
+/** A start that was refused as a beginning most likely meets another: it is for the store to tell. */
+function storedFirst(call: Delivery): Delivery {
+  return call.kind === "message" && call.mayGoAhead ? { ...call, mayGoAhead: false } : call;
 }
 
 function doneBy(call: Delivery): readonly Lock<number>[] {
@@ -375,10 +396,10 @@ function messagesOf(calls: readonly Delivery[], now: number): readonly Message[]
       const mayBeForeseen = isFirstAttempt(lockToken);
       messages.push({ item, row: messageFacts(item, now), isAbsent: false, mayBeForeseen, call: place, sender: acks });
     } else {
-      const { item, options } = call;
+      const { item, options, mayGoAhead } = call;
       const isAbsent = isStartLike(item) && options.ifAbsent === true;
       const row = messageFacts(item, now, options.delayMs);
-      messages.push({ item, row, isAbsent, mayBeForeseen: false, call: place, sender: 0 });
+      messages.push({ item, row, isAbsent, mayBeForeseen: mayGoAhead, call: place, sender: 0 });
     }
   }
   return messages;
@@ -424,13 +445,13 @@ function targetColumns(targets: readonly WantedTarget[]): readonly SqlValue[] {
     integerArray(lasts),
     textArray(targets.map(({ wish }) => wish?.secret ?? null)),
     bigintArray(targets.map(({ wish }) => wish?.until ?? null)),
-    textArray(targets.map(({ wish }) => wish?.foreseen?.expected ?? null)),
+    textArray(targets.map(({ wish }) => (wish?.foreseen == null ? null : (wish.foreseen.expected ?? "")))),
   ];
 }
 
 /** `p_foreseen`: those whose turns come too late for a step, or cannot be one. */
 function foreseenColumn(targets: readonly WantedTarget[]): SqlValue {
-  return integerArray(targets.flatMap(({ wish }, place) => (wish?.foreseen == null ? [] : [place + 1])));
+  return integerArray(targets.flatMap(({ wish }, place) => (wish?.foreseen?.expected == null ? [] : [place + 1])));
 }
 
 /** From `p_of` to `p_absent`. Those of one target stand together. */

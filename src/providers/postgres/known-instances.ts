@@ -3,7 +3,8 @@
 //   K1. An instance is known from the answer to its commit until it is to be handed out again: as soon as that is certain, and not
 //       when it is done. What is not known for certain is not known.
 //   K2. What is known may be out of date: others commit, too. Whoever relies on it has the store compare the last commit.
-//   K3. Those that have ended are forgotten, and those that nobody was handed in a long time.
+//   K3. Those that nobody was handed in a long time are forgotten. Of those that have ended nothing is told but that they have begun:
+//       a start of them is none.
 //   K4. The store has handed an instance only to who can replay its version. What else can, only the store knows.
 
 import { isTerminal } from "../../history/event.js";
@@ -23,9 +24,9 @@ export interface KnownInstance {
 interface Entry extends KnownInstance {
   /** Whether it had a history before that turn. */
   readonly hasBegun: boolean;
-  /** Whether its history had come to an end before that turn. K3 */
+  /** Whether its history had come to an end before that turn. */
   readonly hasEnded: boolean;
-  /** Its version is among these. Null: it is not among those of whoever has had it last. K4 */
+  /** Its version is among these. Null: it is not among those of whoever has had it last (K4), or it has ended (K3). */
   readonly versions: SemVerRange | null;
   /** Whether that turn is in the store, and has left no messages there, such as timers: whoever is handed it has those, too. */
   readonly isAlone: boolean;
@@ -43,6 +44,11 @@ export class KnownInstances {
     const entry = this.#entries.get(id);
     if (entry?.isAlone !== true || entry.versions === null) return null;
     return areSameVersions(entry.versions, versions) ? entry : null; // K4
+  }
+
+  /** It was handed out here, and may have begun. `id`: as stored. */
+  has(id: string): boolean {
+    return this.#entries.has(id);
   }
 
   /** Somebody who replays these versions has it, and may commit a turn of it. */
@@ -74,7 +80,7 @@ export class KnownInstances {
     const { status = "Running", orchestrationName, orchestrationVersion, pinnedVersion } = metadata;
     const isOver = entry.hasEnded && executionId === entry.executionId;
     if (status !== "Running" || isOver || executionId < entry.executionId) {
-      this.#entries.delete(id); // K3
+      this.#entries.set(id, { ...entry, hasBegun: true, versions: null, isAlone: false }); // K3
       return;
     }
     const isNamed = orchestrationName !== undefined && orchestrationVersion !== undefined;

@@ -14,6 +14,7 @@ import {
   oneOf,
   shown,
 } from "../../options.js";
+import { STARTS_GO_AHEAD, type StartsGoAhead } from "../../provider/kit/proven-starts.js";
 import { type PostgresTarget, resolveListenTarget, resolveTarget } from "./target.js";
 
 export type { PostgresConnection, PostgresPassword, PostgresTls } from "./target.js";
@@ -60,6 +61,12 @@ export interface PostgresOptions {
   readonly listenConnectionString?: string;
   /** The longest time between two looks for work of which nobody told. @default 1000 */
   readonly pollIntervalMs?: number;
+  /**
+   * Whether a start may be committed together with its first turn, which takes one commit less. `proven`: where an orchestration of that name
+   * has begun a hundred times in this process; one of 32 is stored first all the same. `always` and `never` are what they say. A first turn
+   * that ends the process is counted as an attempt only if its start was stored before. @default "proven"
+   */
+  readonly startsGoAhead?: StartsGoAhead;
   /** @default the system's clock */
   readonly clock?: Clock;
   /** Where lock tokens come from. @default random UUIDs */
@@ -83,6 +90,7 @@ export interface PostgresSettings {
   readonly applicationName: string;
   readonly wakeUps: PostgresWakeUps;
   readonly pollIntervalMs: number;
+  readonly startsGoAhead: StartsGoAhead;
   readonly clock: Clock;
   readonly newId: () => string;
   readonly onWarning: (message: string) => void;
@@ -108,6 +116,8 @@ export const POSTGRES_DEFAULTS: Chosen = Object.freeze({
   wakeUps: "listen",
   /** What is lost when a wake-up is: a second. One look is one index scan. */
   pollIntervalMs: 1_000,
+  /** What has begun a hundred times does not end its process; nor does it stay unknown for ever, if it does. */
+  startsGoAhead: "proven",
   clock: systemClock,
   newId: randomUUID,
   /** Nothing is printed in a user's process unless asked for. */
@@ -134,6 +144,7 @@ export function resolveOptions(connection: unknown, options: PostgresOptions | u
     wakeUps: oneOf("listen", "poll", "local"),
     listenConnectionString: isSecretString,
     pollIntervalMs: integerBetween(1, LONGEST_WAIT_MS),
+    startsGoAhead: oneOf(...STARTS_GO_AHEAD),
     clock: isClock,
     newId: isFunction,
     onWarning: isFunction,

@@ -23,6 +23,7 @@ import { Batcher } from "../../provider/kit/batcher.js";
 import { completeAdmin } from "../../provider/kit/complete-admin.js";
 import { Effects } from "../../provider/kit/effects.js";
 import { InstanceWatchers } from "../../provider/kit/instance-watchers.js";
+import { ProvenStarts } from "../../provider/kit/proven-starts.js";
 import { workerGroup } from "../../provider/kit/worker-wake.js";
 import type {
   AbandonOptions,
@@ -42,6 +43,7 @@ import type {
 } from "../../provider/provider.js";
 import { ActivityHandOff } from "./activity-hand-off.js";
 import { ActivityQueue } from "./activity-queue.js";
+import { afterAnswers } from "./after-answers.js";
 import { warnOfClockSkew } from "./clock-skew.js";
 import { Connections } from "./connections.js";
 import { Deliveries } from "./deliveries.js";
@@ -111,13 +113,14 @@ export class PostgresProvider implements Provider {
     const activityHandOff = new ActivityHandOff(store, this.#activities, this.#activityQueue);
     const known = new KnownInstances();
     const predicted = new PredictedTurns();
+    const proven = new ProvenStarts(settings.startsGoAhead, newId);
     const foreseen = new ForeseenTurns(known, clock);
     const onSteps = (isAnybodyInLine: boolean): void => turnHandOff.sawLine(isAnybodyInLine);
-    this.#turnQueue = new TurnQueue(store, activityHandOff, known, predicted, onSteps);
+    this.#turnQueue = new TurnQueue(store, activityHandOff, known, predicted, proven, onSteps);
     const giveBack = (lockToken: string) => this.#turnQueue.abandon(lockToken, { ignoreAttempt: true });
     this.#turnFetch = new TurnFetch(store, giveBack, known);
     const turnHandOff = new TurnHandOff(store, this.#messages, this.#turnFetch, foreseen);
-    this.#deliveries = new Deliveries(store, turnHandOff, this.#turnQueue, predicted);
+    this.#deliveries = new Deliveries(store, turnHandOff, this.#turnQueue, predicted, proven);
     const waiting = { clock, enter: () => this.#wakeUps.enter(), isClosed: () => this.#isClosed };
     this.#turnSearch = {
       ...waiting,
@@ -310,14 +313,18 @@ export class PostgresProvider implements Provider {
     if (effects.readyActivities > 0) this.#activities.notify(effects.readyActivities);
     if (nextMessageAt !== null) this.#messages.wakeAt(nextMessageAt);
     if (nextActivityAt !== null) this.#activities.wakeAt(nextActivityAt);
-    for (const [instance, change] of effects.changedInstances)
-      this.#watchers.changed(instance, change, effects.watchedAsOf);
+    if (effects.isToldAfterAnswers) afterAnswers(() => this.#tellWatchers(effects));
+    else this.#tellWatchers(effects);
     for (const warning of effects.warnings) this.#warn(warning);
     if (audience === "here") return;
     const messages = Math.min(effects.readyMessages, Number.MAX_SAFE_INTEGER);
     const activities = Math.min(effects.readyActivities, Number.MAX_SAFE_INTEGER);
     const instances = [...effects.changedInstances].flatMap(([id, change]) => (change === "turn" ? [] : [id]));
     this.#wakeUps.tell({ messages, activities, nextMessageAt, nextActivityAt, instances });
+  }
+
+  #tellWatchers({ changedInstances, watchedAsOf }: Effects): void {
+    for (const [instance, change] of changedInstances) this.#watchers.changed(instance, change, watchedAsOf);
   }
 
   #announceDeletion({ changed, readyMessages }: DeletionEffects): void {

@@ -10,7 +10,8 @@
 //       Those who sent hear of it before those whose turns follow from that.
 //   P3. Where nobody knows what has become of the statement, or it has failed, the turns are refused: they are computed again.
 //   P4. Turns that send or cancel anything are committed alone, after what they answer is stored, under a lock: rows of the schedule
-//       would be locked too late (S2 of `0001-tables.ts`). And so are those that say something new of their instance.
+//       would be locked too late (S2 of `0001-tables.ts`). And so are those that say something new of their instance; but the first
+//       one must say who it is.
 
 import { lockLost } from "../../provider/kit/refusals.js";
 import type { LockedOrchestrationItem } from "../../provider/provider.js";
@@ -22,6 +23,8 @@ class PredictedTurn {
   readonly lockToken: string;
   /** Of which execution it has to be. */
   readonly executionId: number;
+  /** There is nothing of its instance but the start that it answers. */
+  readonly isFirst: boolean;
   /** Until the store has answered whether there is its lock. */
   readonly settled: Promise<void>;
   /** Its ack, once it has come. */
@@ -38,6 +41,7 @@ class PredictedTurn {
   constructor({ lockToken, item }: LockedOrchestrationItem) {
     this.lockToken = lockToken;
     this.executionId = item.executionId;
+    this.isFirst = item.warmAsOf === null;
     this.settled = new Promise((resolve) => {
       this.#settle = resolve;
     });
@@ -95,7 +99,7 @@ export class PredictedTurns {
   /** Answers when the turn is committed as a step. Null: it will not be. */
   join(call: TurnCall): Promise<void> | null {
     const turn = this.#turns.get(call.lockToken);
-    if (turn?.isOpen !== true || turn.isHeard || !canBeStep(call, turn.executionId)) return null;
+    if (turn?.isOpen !== true || turn.isHeard || !canBeStep(call, turn)) return null;
     turn.isHeard = true;
     return new Promise((resolve, reject) => {
       turn.joined = { call, resolve, reject };
@@ -129,12 +133,12 @@ export class PredictedTurns {
 }
 
 /** P4 */
-function canBeStep({ turn }: TurnCall, executionId: number): boolean {
+function canBeStep({ turn }: TurnCall, { executionId, isFirst }: PredictedTurn): boolean {
   const { orchestrationName, orchestrationVersion, parentInstanceId, pinnedVersion } = turn.metadata;
-  const isNews = [orchestrationName, orchestrationVersion, parentInstanceId, pinnedVersion].some(
-    (said) => said !== undefined,
-  );
+  const said = [orchestrationName, orchestrationVersion, parentInstanceId, pinnedVersion];
+  const isNews = said.some((fact) => fact !== undefined);
+  const isNamed = orchestrationName !== undefined && orchestrationVersion !== undefined;
   const sends = turn.orchestratorItems.length > 0;
   const cancels = turn.cancelledActivities.length > 0 || turn.cancelledTimers.length > 0;
-  return turn.executionId === executionId && !isNews && !sends && !cancels;
+  return turn.executionId === executionId && (isFirst ? isNamed : !isNews) && !sends && !cancels;
 }

@@ -152,9 +152,11 @@ export class TurnHandOff {
     };
   }
 
-  /** How many steps have found what they expected, and how many have not. */
-  learn(right: number, wrong: number): void {
-    this.#foreseen.learn(right, wrong);
+  /** A step, or a beginning, has found what it expected, or has not. */
+  learn({ expected }: ForeseenTurn, isRight: boolean): void {
+    const [right, wrong] = isRight ? [1, 0] : [0, 1];
+    if (expected === null) this.#foreseen.learnOfStarts(right, wrong);
+    else this.#foreseen.learn(right, wrong);
   }
 
   /** Nobody knows what has become of steps: nothing is foreseen for a while. */
@@ -219,10 +221,11 @@ export class TurnHandOff {
     );
   }
 
+  /** Of beginnings that came too late, or are none, nobody says whether they were right: their acks hear of it. */
   #learn(targets: readonly WantedTarget[], parts: readonly DeliveryPart[]): void {
-    if (!targets.some(isForetold)) return;
+    const foretold = targets.filter(({ wish }) => wish?.foreseen?.expected != null).length;
+    if (foretold === 0) return;
     const unlike = new Set(parts.flatMap(({ part, turn }) => (part === "unlike" ? [turn] : [])));
-    const foretold = targets.filter(isForetold).length;
     this.#foreseen.learn(foretold - unlike.size, unlike.size);
   }
 

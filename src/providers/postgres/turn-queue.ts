@@ -6,13 +6,15 @@
 //       instead of two, and no look. Where something older is ready for them, they get that.
 //   T3. The ack of a predicted turn is a part of its step (`predicted-turns.ts`). Whatever else is about its lock waits until
 //       the store has said whether there is one.
-//   T4. Steps share a statement with turns of locked instances. One that does not find what it expects is refused alone.
+//   T4. Steps share a statement with turns of locked instances, or with beginnings: these two lock rows of the schedule, each at a
+//       time of its own (S2, S10). A step or a beginning that does not find what it expects is refused alone.
 
 import { ProviderError } from "../../errors.js";
 import { encodeEvent } from "../../history/codec.js";
 import type { Event } from "../../history/event.js";
 import { Batcher, type Outcome } from "../../provider/kit/batcher.js";
 import { Effects } from "../../provider/kit/effects.js";
+import type { ProvenStarts } from "../../provider/kit/proven-starts.js";
 import {
   checkEventIds,
   checkOrchestratorItem,
@@ -32,7 +34,7 @@ import { type Abandoning, abandonRows, outcomes, type Renewing, renewRows, rowOf
 import { turnLock } from "./lock-token.js";
 import type { PredictedTurns } from "./predicted-turns.js";
 import type { Store } from "./store.js";
-import { activitiesOf, activityColumns, otherRows, type TurnCall, turnColumns } from "./turn-rows.js";
+import { activitiesOf, activityColumns, otherRows, type Step, type TurnCall, turnColumns } from "./turn-rows.js";
 import { noteMessage, noteReady } from "./work-rows.js";
 
 const commitTurns = `
@@ -50,7 +52,7 @@ export type CommitPart =
   | ActivityPart
   | (Omit<ActivityPart, "part"> & { readonly part: "beside" | "lost" | "left" | "over" | "all" | "given" | "older" });
 
-/** A step has not found what it expects: nothing of it is written. */
+/** A step or a beginning has not found what it expects: nothing of it is written. */
 class StepRefused extends Error {
   override readonly name = "StepRefused";
 }
@@ -72,6 +74,7 @@ export class TurnQueue {
   readonly #handOff: ActivityHandOff;
   readonly #known: KnownInstances;
   readonly #predicted: PredictedTurns;
+  readonly #proven: ProvenStarts;
   readonly #onSteps: (isAnybodyInLine: boolean) => void;
   readonly #committing: Batcher<TurnCall, void>;
   readonly #abandoning: Batcher<Abandoning<string>, void>;
@@ -85,21 +88,23 @@ export class TurnQueue {
     handOff: ActivityHandOff,
     known: KnownInstances,
     predicted: PredictedTurns,
+    proven: ProvenStarts,
     onSteps: (isAnybodyInLine: boolean) => void,
   ) {
     this.#store = store;
     this.#handOff = handOff;
     this.#known = known;
     this.#predicted = predicted;
+    this.#proven = proven;
     this.#onSteps = onSteps;
     const byRow = { runsSingly: isAnswered, maxInFlight: IN_FLIGHT, keyOf: rowOf };
     this.#committing = new Batcher<TurnCall, void>({
       ...byRow,
-      run: (calls) => this.#commit(calls),
+      run: (calls, answer) => this.#commit(calls, answer),
       maxCalls: MOST_CALLS,
       maxBytes: MOST_BYTES,
       sizeOf: ({ bytes }) => bytes,
-      errorOf: ({ step }, error) => (step === null ? error : inOperation("ackWorkItem", error)),
+      errorOf: ({ step }, error) => (step === null ? error : inOperation(senderOf(step), error)),
     });
     this.#abandoning = new Batcher<Abandoning<string>, void>({ ...byRow, run: (calls) => this.#abandon(calls) });
     this.#renewing = new Batcher<Renewing<string>, void>({ ...byRow, run: (calls) => this.#renew(calls) });
@@ -114,6 +119,7 @@ export class TurnQueue {
     checkEventIds("ackOrchestrationItem", turn.events);
     for (const item of turn.workerItems) checkWorkerItem("ackOrchestrationItem", item);
     for (const item of turn.orchestratorItems) checkOrchestratorItem("ackOrchestrationItem", item);
+    this.#proven.taken(turn.metadata);
     const eventData = turn.events.map(encodeEvent);
     const bytes = eventData.reduce((sum, data) => sum + data.length, 0);
     const call = { lockToken, lock: turnLock(lockToken), turn, eventData, bytes, step: null };
@@ -121,7 +127,7 @@ export class TurnQueue {
     return joined ?? this.#whenSettled(lockToken, () => this.#committing.submit(call));
   }
 
-  /** Commits a step, or answers that nothing of it is written. Rejects where nobody knows. */
+  /** Commits a step or a beginning, or answers that nothing of it is written. Rejects where nobody knows. */
   async commitStep(call: TurnCall): Promise<"committed" | "refused"> {
     try {
       await this.#committing.submit(call);
@@ -174,8 +180,35 @@ export class TurnQueue {
     await this.#handOff.idle();
   }
 
-  /** Steps come last. T4 */
-  async #commit(calls: readonly TurnCall[]): Promise<readonly Outcome<void>[]> {
+  /** T4 */
+  async #commit(
+    calls: readonly TurnCall[],
+    answer: (place: number, outcome: Outcome<void>) => void,
+  ): Promise<readonly Outcome<void>[]> {
+    const isMixed = calls.some(({ step }) => step === null) && calls.some(isBeginning);
+    if (!isMixed) return this.#commitTogether(calls);
+    const beginnings = calls.filter(isBeginning);
+    const outcomes = new Map<TurnCall, Outcome<void>>();
+    const note = (of: readonly TurnCall[], ends: readonly Outcome<void>[]): void => {
+      for (const [index, call] of of.entries()) outcomes.set(call, ends[index]!);
+    };
+    try {
+      note(beginnings, await this.#commitTogether(beginnings));
+    } catch (error) {
+      // What is certainly not written is sent as a start.
+      note(
+        beginnings,
+        beginnings.map(() => (isAnswered(error) ? REFUSED : { error })),
+      );
+    }
+    for (const [place, call] of calls.entries()) if (isBeginning(call)) answer(place, outcomes.get(call)!);
+    const others = calls.filter((call) => !isBeginning(call));
+    note(others, await this.#commitTogether(others));
+    return calls.map((call) => outcomes.get(call)!);
+  }
+
+  /** Steps come last but for beginnings. */
+  async #commitTogether(calls: readonly TurnCall[]): Promise<readonly Outcome<void>[]> {
     const operation = "ackOrchestrationItem";
     const now = this.#store.clock.now();
     const sent = inOrder(calls);
@@ -213,6 +246,7 @@ export class TurnQueue {
     const served = offer.settle(parts);
     const effects = new Effects();
     effects.watchedAsOf = watchedAsOf;
+    effects.isToldAfterAnswers = calls.some(isBeginning);
     for (const [index, call] of calls.entries()) {
       if (lost.has(index + 1)) continue;
       const change = changeOf(call.turn, this.#known.currentExecution(call.lockToken));
@@ -258,10 +292,21 @@ export class TurnQueue {
   }
 }
 
-/** Steps last. T4 */
+/** Those of locked instances, steps, beginnings. */
 function inOrder(calls: readonly TurnCall[]): readonly TurnCall[] {
-  const steps = calls.filter(({ step }) => step !== null);
-  return steps.length === 0 ? calls : [...calls.filter(({ step }) => step === null), ...steps];
+  if (calls.every(({ step }) => step === null)) return calls;
+  const locked = calls.filter(({ step }) => step === null);
+  const steps = calls.filter(({ step }) => step !== null && step.expected !== null);
+  return [...locked, ...steps, ...calls.filter(isBeginning)];
+}
+
+/** What those have called who have sent what it answers. */
+function senderOf({ expected }: Step): string {
+  return expected === null ? "enqueueForOrchestrator" : "ackWorkItem";
+}
+
+function isBeginning({ step }: TurnCall): boolean {
+  return step !== null && step.expected === null;
 }
 
 function turnsOf(parts: readonly CommitPart[], kind: CommitPart["part"]): readonly number[] {

@@ -23,10 +23,10 @@ export interface TurnCall {
   readonly step: Step | null;
 }
 
-/** What a turn needs to be a step (S9 of `0001-tables.ts`). */
+/** What a turn needs to be a step, or a beginning (S9, S10 of `0001-tables.ts`). */
 export interface Step {
-  /** The secret of the last commit. */
-  readonly expected: string;
+  /** The secret of the last commit. Null: there must be nothing of the instance. */
+  readonly expected: string | null;
   /** The activities whose outcomes it answers. */
   readonly done: readonly Lock<number>[];
   /** What whoever has computed it replays. */
@@ -67,7 +67,7 @@ export function activitiesOf(calls: readonly TurnCall[]): readonly ScheduledActi
   });
 }
 
-/** The parameters of `commit_turns` from `p_ids` to `p_event_data`. Steps come last. */
+/** The parameters of `commit_turns` from `p_ids` to `p_event_data`. Steps come last but for beginnings. */
 export function turnColumns(calls: readonly TurnCall[]): readonly SqlValue[] {
   const heads = calls.map(({ turn }) => turn.metadata).filter(saysSomething);
   let head = 0;
@@ -100,25 +100,29 @@ function stepColumns(calls: readonly TurnCall[]): readonly SqlValue[] {
   const expected: string[] = [];
   const done: Lock<number>[] = [];
   const of: number[] = [];
-  let versions = ALL_VERSIONS;
+  let versions: SemVerRange | null = null;
+  let locked = 0;
   for (const [index, { step }] of calls.entries()) {
-    if (step === null) continue;
-    const isAlike = expected.length === 0 || areSameVersions(versions, step.versions);
-    versions = isAlike ? step.versions : ALL_VERSIONS;
-    expected.push(step.expected);
+    if (step === null) {
+      locked += 1;
+      continue;
+    }
+    versions = versions === null || areSameVersions(versions, step.versions) ? step.versions : ALL_VERSIONS;
+    if (step.expected !== null) expected.push(step.expected);
     for (const lock of step.done) {
       done.push(lock);
       of.push(index + 1);
     }
   }
+  const { min, max } = versions ?? ALL_VERSIONS;
   return [
-    calls.length - expected.length,
+    locked,
     textArray(expected),
     bigintArray(done.map(({ id }) => id)),
     textArray(done.map(({ secret }) => secret)),
     integerArray(of),
-    versionColumns(versions.min),
-    versionColumns(versions.max),
+    versionColumns(min),
+    versionColumns(max),
   ];
 }
 

@@ -30,6 +30,9 @@
 //       So one of the two sees the other: either the step is in what is handed out, or the step finds the row.
 //       Whoever only sends may do so beside a step: his message comes after it. Rows of instances are locked after those of the
 //       schedule, in the order of their ids, and before activities; by who deletes, too.
+//  S10. A beginning is a start and the first turn that answers it, committed together: of an instance of which there is nothing. Its
+//       row here is made and removed at once, in the order of S2, before anything else is locked: a lock like that of S8, under
+//       which nothing else may be there of it. Who has sent to it before has made the row that it then meets.
 //
 // States of a row, and the ways out of each:
 //

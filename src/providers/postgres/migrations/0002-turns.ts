@@ -1,7 +1,7 @@
 // providers/postgres/migrations/0002-turns.ts — messages and turns: how they are sent, claimed, committed and given back.
 //
 // Every function takes many calls at once and answers for each of them; a call without a live lock is passed over, and
-// its neighbours go on. The rules S1 to S9 stand in `0001-tables.ts`.
+// its neighbours go on. The rules S1 to S10 stand in `0001-tables.ts`.
 //
 // Every row is found by index, one by one, whatever the planner believes of the tables. It believes a queue that was empty when
 // it was last vacuumed to be empty for ever, and then rather reads a whole index, for each row of another. So:

@@ -3,14 +3,15 @@
 import { LOOPS_ONLY, OWN_NAMES } from "../fragments.js";
 
 export const commit = `
--- Commits turns: those whose instances are locked, and then steps (S9).
+-- Commits turns: those whose instances are locked, then steps (S9), then beginnings (S10).
 --   p_ids, p_tokens         whose they are, and by which locks; no instance twice
 --     p_executions          of which executions
 --     p_heads               the ordinal of what is said of the execution, or null
---   p_locked                so many of them are of locked instances. The others are steps: they say nothing new of their instance,
---                           send nothing and cancel nothing
---   p_expected              the last commit that each step expects, after which its execution runs; nobody has it locked, and its
---                           token is new
+--   p_locked                so many of them are of locked instances, and then there are no beginnings. The others send nothing and
+--                           cancel nothing, nobody has their instances locked, and their tokens are new
+--   p_expected              the last commit that each step expects, after which its execution runs; it says nothing new of its
+--                           instance. Those for whom there is none are beginnings: of the first execution of an instance that has
+--                           nothing at all, and they say who it is
 --   p_done, p_done_tokens   the activities whose outcomes the steps answer, by id, and their locks; none twice
 --     p_done_of             for each the ordinal of its turn
 --   p_min, p_max            the versions that who has computed a step replays: others in line matter where they are of these
@@ -35,7 +36,7 @@ export const commit = `
 --
 -- Answers in parts, of which "turn" says an ordinal:
 --   beside others are in line, and nobody of those who take steps gives way to them
---   lost   of a turn whose lock was not live, or of a step that did not find what it expects
+--   lost   of a turn whose lock was not live, of a step that did not find what it expects, or of a beginning that found anything
 --   left   of a turn whose instance has messages left. n: when it can be claimed; null: when somebody sends to it
 --   over   of a turn after which its execution does not run
 --   all    every activity was given to who wanted it. id: the row of the first; those of the others count on from it
@@ -63,7 +64,8 @@ DECLARE
   v_visible bigint[];
   v_due bigint[];
   v_locked text[] := p_ids[:p_locked];
-  v_steps text[] := p_ids[p_locked + 1:];
+  v_steps text[] := p_ids[p_locked + 1:p_locked + cardinality(p_expected)];
+  v_beginning text[] := p_ids[p_locked + cardinality(p_expected) + 1:];
   v_acked bigint[];
   v_sessions text[];
   v_is_met boolean;
@@ -71,7 +73,7 @@ DECLARE
   v_done bigint[] := p_done;
   -- Steps that do not find what they expect.
   v_refused integer[];
-  -- Those whose lock is live, and their places among those of the same millisecond.
+  -- Those whose lock is live, or who have nothing yet, and the places of the former among those of the same millisecond.
   v_ids text[] := '{}';
   v_orders bigint[];
   -- By turn: whose it is. Null: the lock is not live.
@@ -151,6 +153,36 @@ BEGIN
     END IF;
   END IF;
 
+  IF v_beginning <> '{}' THEN
+    -- S10: whoever sends to them waits for us. The rows are locks, and gone at once; later statements see what others have begun.
+    WITH made AS (
+      INSERT INTO {schema}.schedule (instance_id, place, place_order)
+      SELECT b.id, 0, 0 FROM unnest(v_beginning) AS b (id) ORDER BY b.id COLLATE "C" -- S2
+      ON CONFLICT (instance_id) DO NOTHING
+      RETURNING instance_id
+    )
+    SELECT COALESCE(array_agg(made.instance_id), '{}') INTO v_ids FROM made;
+    DELETE FROM {schema}.schedule AS s WHERE s.instance_id = ANY (v_ids);
+    IF EXISTS (SELECT 1 FROM {schema}.instances AS i WHERE i.instance_id = ANY (v_ids))
+      OR EXISTS (SELECT 1 FROM {schema}.executions AS x WHERE x.instance_id = ANY (v_ids))
+    THEN
+      v_ids := ARRAY (
+        SELECT b.id FROM unnest(v_ids) AS b (id)
+        WHERE NOT EXISTS (SELECT 1 FROM {schema}.instances AS i WHERE i.instance_id = b.id OFFSET 0)
+          AND NOT EXISTS (SELECT 1 FROM {schema}.executions AS x WHERE x.instance_id = b.id OFFSET 0)
+      );
+    END IF;
+    IF cardinality(v_ids) < cardinality(v_beginning) THEN
+      v_live := ARRAY (
+        SELECT CASE WHEN t.n <= p_locked + cardinality(p_expected) OR t.id = ANY (v_ids) THEN t.id END
+        FROM unnest(p_ids) WITH ORDINALITY AS t (id, n) ORDER BY t.n
+      );
+      RETURN QUERY
+        SELECT 'lost', t.n::integer, 0::bigint, NULL::text, NULL::bigint, false
+        FROM unnest(v_live) WITH ORDINALITY AS t (id, n) WHERE t.id IS NULL;
+    END IF;
+  END IF;
+
   v_rest := v_ids;
   IF array_remove(p_names, NULL) <> '{}' THEN
     v_named := ARRAY (
@@ -167,7 +199,9 @@ BEGIN
       );
     END IF;
     -- Mostly all of them begin, and nothing is there of them: a plain insert costs a third less than one that expects others.
-    IF v_rest = '{}' AND v_execution = 1 THEN
+    IF v_beginning <> '{}' THEN
+      v_begins := true;
+    ELSIF v_rest = '{}' AND v_execution = 1 THEN
       v_begins := NOT EXISTS (SELECT 1 FROM {schema}.executions AS x WHERE x.instance_id = ANY (v_ids));
     END IF;
     IF v_begins THEN
@@ -277,6 +311,11 @@ BEGIN
     v_steps := ARRAY (SELECT s.id FROM unnest(v_steps) AS s (id) WHERE array_position(p_ids, s.id) <> ALL (v_refused));
     v_done := ARRAY (SELECT d.id FROM unnest(v_done) AS d (id) WHERE p_done_of[array_position(p_done, d.id)] <> ALL (v_refused));
   END LOOP;
+  IF v_beginning <> '{}' AND p_expected = '{}' THEN
+    v_is_beside := EXISTS (
+      SELECT 1 FROM {schema}.schedule AS s WHERE s.locked_until IS NULL AND s.place <= p_now AND s.ready_at <= p_now
+    );
+  END IF;
   -- Mostly nobody is in line at all.
   IF v_is_beside THEN
     v_is_beside := {schema}.count_ready_turns(p_now, p_min, p_max, false, 1) > 0;
@@ -420,7 +459,7 @@ BEGIN
   END IF;
 
   -- S8: whoever has messages left stands in line again.
-  IF v_ids <> '{}' THEN
+  IF p_locked > 0 AND v_ids <> '{}' THEN
     IF EXISTS (SELECT 1 FROM {schema}.messages AS m WHERE m.instance_id = ANY (v_ids)) THEN
       RETURN QUERY
         WITH back AS (

@@ -9,12 +9,12 @@ export const deliver = `
 --     p_ready_at, p_places  when each is ready by these messages, and its place in line
 --     p_firsts, p_lasts     its messages, which stand together
 --     p_tokens, p_until     by which lock somebody wants it at once, if he may have it; null: nobody does. All until one time
---     p_expected            he has it already, as of this last commit; null: he has not
+--     p_expected            he has it already, as of this last commit; '': as of its start, which is all there is of it; null: he has not
 --   p_of                    the messages, no more than a step of message_ids: for each the ordinal of its target
 --     p_senders             the ordinal of the activity whose outcome it is, or 0
 --     p_absent              a start that is sent only if the instance has not begun. Two starts of one instance are never in
 --                           one call
---   p_foreseen              the ordinals of targets that somebody has already
+--   p_foreseen              the ordinals of targets that somebody has already as of a commit
 --   p_spares                the locks of others, who want to claim what is in line, as fetch_turns does, after all is sent
 --   p_claims_until          until when whoever claims has his lock
 -- An instance is given to who wants it where its row is made here (S7), if he can replay it: versions from p_min to p_max. Where
@@ -96,7 +96,8 @@ BEGIN
       v_claims := p_spares;
       v_giving := LEAST(
         GREATEST(v_older - cardinality(p_spares), 0),
-        cardinality(p_until) - cardinality(array_positions(p_until, NULL)) - cardinality(p_foreseen)
+        cardinality(p_until) - cardinality(array_positions(p_until, NULL))
+          - cardinality(p_expected) + cardinality(array_positions(p_expected, NULL))
       );
       IF v_giving > 0 THEN
         v_last := (
