@@ -3,8 +3,8 @@
 //   K1. An instance is known from the answer to its commit until it is to be handed out again: as soon as that is certain, and not
 //       when it is done. What is not known for certain is not known.
 //   K2. What is known may be out of date: others commit, too. Whoever relies on it has the store compare the last commit.
-//   K3. Those that nobody was handed in a long time are forgotten. Of those that have ended nothing is told but that they have begun:
-//       a start of them is none.
+//   K3. Those that have ended are forgotten, and those that nobody was handed in a long time. That the former have begun is still known
+//       for a while: a start of them is none.
 //   K4. The store has handed an instance only to who can replay its version. What else can, only the store knows.
 
 import { isTerminal } from "../../history/event.js";
@@ -26,7 +26,7 @@ interface Entry extends KnownInstance {
   readonly hasBegun: boolean;
   /** Whether its history had come to an end before that turn. */
   readonly hasEnded: boolean;
-  /** Its version is among these. Null: it is not among those of whoever has had it last (K4), or it has ended (K3). */
+  /** Its version is among these. Null: it is not among those of whoever has had it last. K4 */
   readonly versions: SemVerRange | null;
   /** Whether that turn is in the store, and has left no messages there, such as timers: whoever is handed it has those, too. */
   readonly isAlone: boolean;
@@ -38,6 +38,9 @@ const MOST_KNOWN = 10_000;
 export class KnownInstances {
   /** By id, as stored; those that were handed out last come last. */
   readonly #entries = new Map<string, Entry>();
+  /** Those that have ended last, and as many before them. K3 */
+  #endedLast = new Set<string>();
+  #endedBefore = new Set<string>();
 
   /** For somebody who replays these versions. `id`: as stored. */
   get(id: string, versions: SemVerRange): KnownInstance | null {
@@ -48,7 +51,7 @@ export class KnownInstances {
 
   /** It was handed out here, and may have begun. `id`: as stored. */
   has(id: string): boolean {
-    return this.#entries.has(id);
+    return this.#entries.has(id) || this.#endedLast.has(id) || this.#endedBefore.has(id);
   }
 
   /** Somebody who replays these versions has it, and may commit a turn of it. */
@@ -72,6 +75,13 @@ export class KnownInstances {
     return entry?.lockToken === lockToken && entry.hasBegun ? entry.executionId : undefined;
   }
 
+  #hasEnded(id: string): void {
+    this.#endedLast.add(id);
+    if (this.#endedLast.size < MOST_KNOWN / 2) return;
+    this.#endedBefore = this.#endedLast;
+    this.#endedLast = new Set();
+  }
+
   /** This turn is in the store. `isAlone`: no messages to its instance are. */
   committed(lockToken: string, { executionId, metadata }: TurnCommit, isAlone: boolean): void {
     const { id } = turnLock(lockToken);
@@ -80,7 +90,8 @@ export class KnownInstances {
     const { status = "Running", orchestrationName, orchestrationVersion, pinnedVersion } = metadata;
     const isOver = entry.hasEnded && executionId === entry.executionId;
     if (status !== "Running" || isOver || executionId < entry.executionId) {
-      this.#entries.set(id, { ...entry, hasBegun: true, versions: null, isAlone: false }); // K3
+      this.#entries.delete(id);
+      this.#hasEnded(id); // K3
       return;
     }
     const isNamed = orchestrationName !== undefined && orchestrationVersion !== undefined;
