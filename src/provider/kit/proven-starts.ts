@@ -17,7 +17,7 @@ const ROUND = 2_048;
 const STORED_FIRST = 64;
 const MOST_NAMES = 1_000;
 
-/** `proven`: by V1 and V2. */
+/** Which starts may be committed together with their first turns: see `startsGoAhead` of the options. */
 export type StartsGoAhead = "proven" | "always" | "never";
 
 export const STARTS_GO_AHEAD: readonly StartsGoAhead[] = Object.freeze(["proven", "always", "never"]);

@@ -1,5 +1,6 @@
 // duroxide-ts/postgres — a store in PostgreSQL.
 
+export type { StartsGoAhead } from "../../provider/kit/proven-starts.js";
 export { type EntraCredential, type EntraPasswordOptions, type EntraToken, entraPassword } from "./entra-password.js";
 export { migrations, type PostgresMigration } from "./migrate.js";
 export type {
