@@ -28,6 +28,7 @@ import { PostgresProvider } from "../../src/providers/postgres/index.js";
 import { ServerProxy } from "./postgres-proxy.js";
 import { OwnDatabase } from "./postgres-rivals.js";
 import { begin, POLL, round, STOPPED, waiting } from "./postgres-slots.js";
+import { watchTransactions } from "./postgres-transactions.js";
 
 const URL = process.env.DUROXIDE_TEST_PG_URL;
 const LOCK_LOST = { kind: "lock-lost" };
@@ -89,31 +90,6 @@ const NEXT: Partial<TurnCommit> = {
   events: [activityDone(3, 2), scheduled("a", 4)],
   workerItems: [act("a", 4)],
 };
-
-/** Notes which transactions remove activities, store messages and write history. */
-async function watchTransactions(database: OwnDatabase): Promise<() => Promise<readonly (readonly string[])[]>> {
-  await database.query("CREATE TABLE {schema}.noted (what text, by_whom text, n bigint GENERATED ALWAYS AS IDENTITY)");
-  await database.query(`CREATE FUNCTION {schema}.note() RETURNS trigger LANGUAGE plpgsql AS $$
-    BEGIN
-      INSERT INTO {schema}.noted (what, by_whom) VALUES (TG_ARGV[0], pg_current_xact_id()::text);
-      RETURN NULL;
-    END $$`);
-  for (const [what, when] of [
-    ["outcome", "DELETE ON {schema}.activities"],
-    ["message", "INSERT ON {schema}.messages"],
-    ["event", "INSERT ON {schema}.history"],
-  ]) {
-    await database.query(
-      `CREATE TRIGGER note_${what} AFTER ${when} FOR EACH ROW EXECUTE FUNCTION {schema}.note('${what}')`,
-    );
-  }
-  return async () => {
-    const rows = await database.query<{ readonly what: string }>(
-      `SELECT string_agg(DISTINCT what, ' ' ORDER BY what) AS what FROM {schema}.noted GROUP BY by_whom ORDER BY min(n)`,
-    );
-    return rows.map(({ what }) => what.split(" "));
-  };
-}
 
 async function eventsOf(provider: PostgresProvider, instance: string): Promise<readonly number[]> {
   return (await provider.read(instance)).map(({ eventId }) => eventId);
