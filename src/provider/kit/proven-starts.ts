@@ -44,7 +44,7 @@ export class ProvenStarts {
     if (before !== ENOUGH) this.#taken.set(name, (before ?? 0) + 1);
   }
 
-  /** Whether this start of it may have its turn before it is stored. Asked once for each. */
+  /** Whether this start of it may have its turn before it is stored. Whoever asks again is told of the next place in the round. */
   mayGoAhead(name: string): boolean {
     if (this.#when !== "proven") return this.#when === "always";
     if (this.#taken.get(name) !== ENOUGH) return false; // V1
