@@ -556,15 +556,15 @@ describe("an orchestration that has proved itself, and ends its process in a fir
   test.each([
     [
       "takes nothing along that anybody was told of; whoever starts it again is stored first, and it ends as poison",
-      { place: 64, bad: null, beside: null, attempts: 0 },
+      { argv: ["64"], bad: null, attempts: 0 },
     ],
     [
       "is counted from then on where it is one of those that are stored first all the same, and ends as poison",
-      { place: 63, bad: "Pending", beside: "Completed", attempts: 1 },
+      { argv: ["63", "alone"], bad: "Pending", attempts: 1 },
     ],
   ])(
     "%s",
-    async (_, { place, bad, beside, attempts }) => {
+    async (_, { argv, bad, attempts }) => {
       const { file, provider } = await openStore();
       await provider.close();
       const statuses = async (...names: readonly string[]) => {
@@ -572,10 +572,10 @@ describe("an orchestration that has proved itself, and ends its process in a fir
         const seen = await Promise.all(names.map((name) => look.getInstanceStatus(name)));
         return seen.map((status) => status?.status ?? null);
       };
-      const proving = new ChildProgram("ends-itself", file, `${place}`);
+      const proving = new ChildProgram("ends-itself", file, ...argv);
       expect(await proving.line()).toBe("100 have come to their end");
       expect((await proving.ended()).signal).toBe("SIGKILL");
-      expect(await statuses("good-0", "good-99", "bad", "beside")).toEqual(["Completed", "Completed", bad, beside]);
+      expect(await statuses("good-0", "good-99", "bad", "beside")).toEqual(["Completed", "Completed", bad, null]);
 
       for (let attempt = attempts; attempt < 2; attempt += 1) {
         expect((await new ChildProgram("ends-itself", file).ended()).signal).toBe("SIGKILL");
