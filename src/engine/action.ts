@@ -46,14 +46,17 @@ export const AUTO_CHILD_PREFIX = "sub::";
  */
 export function payloadOf(action: Action, eventId: number, executionId: number): EventPayload {
   switch (action.type) {
-    case "CallActivity":
+    case "CallActivity": {
+      const { name, input, sessionId, tag } = action;
+      if (sessionId === undefined && tag === undefined) return { type: "ActivityScheduled", name, input };
       return {
         type: "ActivityScheduled",
-        name: action.name,
-        input: action.input,
-        ...(action.sessionId === undefined ? {} : { sessionId: action.sessionId }),
-        ...(action.tag === undefined ? {} : { tag: action.tag }),
+        name,
+        input,
+        ...(sessionId === undefined ? {} : { sessionId }),
+        ...(tag === undefined ? {} : { tag }),
       };
+    }
     case "CreateTimer":
       return { type: "TimerCreated", fireAtMs: action.fireAtMs };
     case "WaitExternal":

@@ -79,13 +79,19 @@ export class Orchestration implements OrchestrationContext {
     const name = nameOf(activity, "activity", "activity");
     const what = `activity '${name}'`;
     if (options !== NO_OPTIONS) checkOptions(what, options, CALL_ACTIVITY_CHECKS);
-    const action: Action = {
-      type: "CallActivity",
-      name,
-      input: encodeInput(definition?.input ?? null, input, `input of ${what}`),
-      ...(options.sessionId === undefined ? {} : { sessionId: checkName(options.sessionId, `session of ${what}`) }),
-      ...(options.tag === undefined ? {} : { tag: checkTag(options.tag, name) }),
-    };
+    const type = "CallActivity";
+    const text = encodeInput(definition?.input ?? null, input, `input of ${what}`);
+    const { sessionId, tag } = options;
+    const action: Action =
+      sessionId === undefined && tag === undefined
+        ? { type, name, input: text }
+        : {
+            type,
+            name,
+            input: text,
+            ...(sessionId === undefined ? {} : { sessionId: checkName(sessionId, `session of ${what}`) }),
+            ...(tag === undefined ? {} : { tag: checkTag(tag, name) }),
+          };
     const decode = this.#decoder(definition?.output ?? null, `output of ${what}`);
     if (options.retry === undefined) return this.#schedule<O>("activity", name, action, decode);
     let first: Slot | null = null;

@@ -16,15 +16,15 @@ import { unknownType, WireObject, wireInteger } from "./wire-object.js";
  * const lines = (await provider.read("order-1")).map(encodeEvent);
  */
 export function encodeEvent(event: Event): string {
-  return JSON.stringify({
-    event_id: wireInteger(event.eventId, "event: event_id"),
-    source_event_id: wireInteger(event.sourceEventId, "event: source_event_id"),
-    instance_id: event.instanceId,
-    execution_id: wireInteger(event.executionId, "event: execution_id"),
-    timestamp_ms: wireInteger(event.timestampMs, "event: timestamp_ms"),
-    duroxide_version: event.duroxideVersion,
-    ...encodePayload(event),
-  });
+  const id = wireInteger(event.eventId, "event: event_id");
+  const source = wireInteger(event.sourceEventId, "event: source_event_id");
+  const execution = wireInteger(event.executionId, "event: execution_id");
+  const time = wireInteger(event.timestampMs, "event: timestamp_ms");
+  const instance = JSON.stringify(event.instanceId);
+  const version = JSON.stringify(event.duroxideVersion);
+  // Put together: one object of both, made only to be written, takes a third longer.
+  const envelope = `{"event_id":${id},"source_event_id":${source},"instance_id":${instance},"execution_id":${execution},"timestamp_ms":${time},"duroxide_version":${version},`;
+  return envelope + JSON.stringify(encodePayload(event)).slice(1);
 }
 
 /**

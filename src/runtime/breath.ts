@@ -26,11 +26,11 @@ export class Breath {
     this.#clock = clock;
   }
 
-  /** Null: go on. Otherwise wait for it first. */
-  take(): Promise<void> | null {
+  /** Null: go on. Otherwise wait for it first. `now`: for whoever has just looked at the clock. */
+  take(now = this.#clock.now()): Promise<void> | null {
     if (this.#turning !== null) return this.#turning; // B1
-    this.#count();
-    if (!this.#hasAnswered || this.#clock.now() - this.#turnedAt < LONGEST_STRETCH_MS) return null; // B2, B3
+    this.#count(now);
+    if (!this.#hasAnswered || now - this.#turnedAt < LONGEST_STRETCH_MS) return null; // B2, B3
     this.#turning = this.#nextTurn();
     return this.#turning;
   }
@@ -54,10 +54,10 @@ export class Breath {
     });
   }
 
-  #count(): void {
+  #count(now: number): void {
     if (this.#isCounting) return;
     this.#isCounting = true;
-    this.#turnedAt = this.#clock.now();
+    this.#turnedAt = now;
     immediate(this.#hasTurned);
   }
 

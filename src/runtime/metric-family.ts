@@ -23,6 +23,8 @@ abstract class MetricFamily<V> {
   readonly #labelNames: readonly string[];
   readonly #series: Series<V>[] = [];
   readonly #root = new Branch<V>();
+  /** The last that was asked for: of calls that come together most are alike. */
+  #last: Series<V> | null = null;
 
   constructor(name: string, help: string, labelNames: readonly string[]) {
     this.name = name;
@@ -45,8 +47,12 @@ abstract class MetricFamily<V> {
   }
 
   protected series(labels: readonly string[]): Series<V> {
+    if (this.#last !== null && areSame(this.#last.labels, labels)) return this.#last;
     const known = this.#find(labels);
-    if (known !== null) return known;
+    if (known !== null) {
+      this.#last = known;
+      return known;
+    }
     if (this.#series.length < MOST_SERIES) return this.#add(labels);
     const other = labels.map(() => OVERFLOW_LABEL); // F1
     return this.#find(other) ?? this.#add(other);
@@ -78,6 +84,12 @@ abstract class MetricFamily<V> {
     if (extra !== null) pairs.push(extra);
     return pairs.length === 0 ? "" : `{${pairs.join(",")}}`;
   }
+}
+
+/** Of one family, so that there are as many of both. */
+function areSame(one: readonly string[], other: readonly string[]): boolean {
+  for (let place = 0; place < one.length; place += 1) if (one[place] !== other[place]) return false;
+  return true;
 }
 
 type Labelled = (suffix: string, extra: string | null) => string;

@@ -80,13 +80,23 @@ export function emptyCommit(executionId: number, alsoSend: readonly Orchestrator
 }
 
 function activityExecute(turn: TurnIdentity, activity: ActivityToStart): ActivityExecute {
+  const { instance, executionId, name: orchestrationName, version: orchestrationVersion } = turn;
+  const { id, name, input, sessionId, tag, retryOf } = activity;
+  const type = "ActivityExecute";
+  if (sessionId === undefined && tag === undefined && retryOf === undefined)
+    return { type, instance, executionId, id, name, input, orchestrationName, orchestrationVersion };
   return {
-    type: "ActivityExecute",
-    instance: turn.instance,
-    executionId: turn.executionId,
-    ...activity,
-    orchestrationName: turn.name,
-    orchestrationVersion: turn.version,
+    type,
+    instance,
+    executionId,
+    id,
+    name,
+    input,
+    orchestrationName,
+    orchestrationVersion,
+    ...(sessionId === undefined ? {} : { sessionId }),
+    ...(tag === undefined ? {} : { tag }),
+    ...(retryOf === undefined ? {} : { retryOf }),
   };
 }
 

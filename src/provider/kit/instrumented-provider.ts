@@ -11,8 +11,8 @@ import { type ProviderOperation, ProviderWrapper } from "./provider-wrapper.js";
 
 /** Asked before each call that is told. */
 export interface Pause {
-  /** Null, or what to wait for first. */
-  take(): Promise<void> | null;
+  /** Null, or what to wait for first. `now`: for whoever has just looked at the clock. */
+  take(now: number): Promise<void> | null;
   /** When this is. */
   readonly turn: number;
   /** A call has been answered that was made then. */
@@ -66,32 +66,35 @@ class InstrumentedProvider extends ProviderWrapper {
   }
 
   #told<T>(operation: string, call: () => Promise<T>): Promise<T> {
-    const pause = this.#pause.take();
-    return pause === null ? this.#timed(operation, call) : pause.then(() => this.#timed(operation, call));
+    const now = this.#clock.now();
+    const pause = this.#pause.take(now);
+    if (pause === null) return this.#timed(operation, call, now);
+    return pause.then(() => this.#timed(operation, call, this.#clock.now()));
   }
 
-  #timed<T>(operation: string, call: () => Promise<T>): Promise<T> {
-    const startedAt = this.#clock.now();
+  #timed<T>(operation: string, call: () => Promise<T>, startedAt: number): Promise<T> {
     const { turn } = this.#pause;
     const called = begun(call);
     // First, so that it is told before the caller goes on. The caller gets the answer itself, not one that comes later.
-    called
-      .then(
-        (answer) => {
-          this.#pause.answered(turn);
-          this.#tell(operation, startedAt, countItems(operation, answer), null);
-        },
-        (error: unknown) => {
-          this.#tell(operation, startedAt, 0, error instanceof Error ? error : new Error(messageOf(error)));
-        },
-      )
-      .catch(() => {}); // Of a clock that throws whoever asks it next hears.
+    void called.then(
+      (answer) => {
+        this.#pause.answered(turn);
+        this.#tell(operation, startedAt, countItems(operation, answer), null);
+      },
+      (error: unknown) => {
+        this.#tell(operation, startedAt, 0, error instanceof Error ? error : new Error(messageOf(error)));
+      },
+    );
     return called;
   }
 
   #tell(operation: string, startedAt: number, items: number, error: Error | null): void {
-    const durationMs = this.#clock.now() - startedAt;
-    this.#emit({ type: "provider-call", provider: this.inner.name, operation, durationMs, items, error });
+    try {
+      const durationMs = this.#clock.now() - startedAt;
+      this.#emit({ type: "provider-call", provider: this.inner.name, operation, durationMs, items, error });
+    } catch {
+      // Of a clock that throws whoever asks it next hears.
+    }
   }
 }
 

@@ -368,7 +368,7 @@ function placesOf(calls: readonly Delivery[], without: readonly Target[]): reado
 
 /** Resolves when all turns have come, or no more are likely to come soon. */
 async function turnsTaken(prediction: Prediction): Promise<void> {
-  for (let round = 0; round < MOST_ROUNDS && prediction.isAwaited; round += 1) await nextRound();
+  for (let round = 0; round < MOST_ROUNDS && prediction.isAwaited(); round += 1) await nextRound();
 }
 
 function nextRound(): Promise<void> {
@@ -473,5 +473,6 @@ function messageColumns(targets: readonly Target[]): readonly SqlValue[] {
 
 /** About as long as its text will be; counting is cheaper than encoding twice. */
 function textLength(item: OrchestratorItem): number {
+  if (item.type === "ActivityCompleted") return item.instance.length + item.result.length + 32; // Nearly all of them.
   return Object.values(item).reduce<number>((sum, value) => sum + (typeof value === "string" ? value.length : 16), 0);
 }

@@ -10,7 +10,8 @@ const FIRST_ATTEMPT = "+";
 import type { Lock } from "./lock-calls.js";
 
 export function newSecret(newId: () => string): string {
-  return newId().replaceAll(SEPARATOR, "-");
+  const id = newId();
+  return id.includes(SEPARATOR) ? id.replaceAll(SEPARATOR, "-") : id;
 }
 
 export function tokenOf(secret: string, id: string | number): string {

@@ -55,7 +55,7 @@ class PredictedTurn {
 /** What becomes of turns that were predicted together. */
 export interface Prediction {
   /** Whether more may come. */
-  readonly isAwaited: boolean;
+  isAwaited(): boolean;
   /** Those whose turns have come: each must be committed or refused. From now on the others are too late. P2 */
   close(): readonly TurnCall[];
   /** This one is committed. Whoever has sent what it answers hears of it first. P2 */
@@ -77,9 +77,7 @@ export class PredictedTurns {
     const turns = foretold.map((locked) => new PredictedTurn(locked));
     for (const turn of turns) this.#turns.set(turn.lockToken, turn);
     return {
-      get isAwaited() {
-        return turns.some(({ isHeard }) => !isHeard);
-      },
+      isAwaited: () => turns.some(({ isHeard }) => !isHeard),
       close: () => {
         for (const turn of turns) turn.isOpen = false;
         return turns.flatMap(({ joined }) => joined?.call ?? []);

@@ -64,7 +64,16 @@ export function withinTime<T>(work: Promise<T>, limitMs: number): Promise<T> {
   if (limitMs === 0) return work;
   return new Promise((resolve, reject) => {
     const timer = systemClock.setTimer(limitMs, () => reject(new NoAnswerError(limitMs)));
-    work.then(resolve, reject).finally(() => timer.clear());
+    work.then(
+      (answer) => {
+        timer.clear();
+        resolve(answer);
+      },
+      (error: unknown) => {
+        timer.clear();
+        reject(error);
+      },
+    );
   });
 }
 
