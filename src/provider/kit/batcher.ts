@@ -48,6 +48,11 @@ export interface BatcherOptions<Call, R> {
   readonly maxCalls?: number;
   /** How many batches may be on their way at once. @default 1 */
   readonly maxInFlight?: number;
+  /**
+   * How many calls the next batch takes at the most, where so many wait and so many are on their way. 0: none until a batch has ended; then one
+   * must be on its way. @default (waiting, inFlight) => Infinity
+   */
+  readonly shareOf?: (waiting: number, inFlight: number) => number;
   /** Sum of `sizeOf` in one batch; a single larger call goes alone. @default no limit */
   readonly maxBytes?: number;
   readonly sizeOf?: (call: Call) => number;
@@ -85,6 +90,7 @@ const DEFAULTS = Object.freeze({
   maxCalls: 200,
   /** Whoever can execute several at once says so. */
   maxInFlight: 1,
+  shareOf: () => Number.POSITIVE_INFINITY,
   maxBytes: Number.POSITIVE_INFINITY,
   sizeOf: () => 0,
   keyOf: () => null,
@@ -116,6 +122,7 @@ export class Batcher<Call, R> {
   /** In the order of submission. */
   #waiting: Pending<Call, R>[] = [];
   #inFlight = 0;
+  #callsInFlight = 0;
   readonly #keysInFlight = new Set<string>();
   /** How many calls of each are on their way. */
   readonly #lanesInFlight = new Map<string, number>();
@@ -172,7 +179,9 @@ export class Batcher<Call, R> {
 
   /** Takes what goes next: the oldest, as many as fit, but for those whose key (B4) or lane (B6) somebody has. */
   #gather(): readonly Pending<Call, R>[] {
-    const { maxCalls, maxBytes } = this.#options;
+    const { maxBytes, shareOf } = this.#options;
+    const maxCalls = Math.min(this.#options.maxCalls, shareOf(this.#waiting.length, this.#callsInFlight));
+    if (maxCalls <= 0) return [];
     const batch: Pending<Call, R>[] = [];
     const left: Pending<Call, R>[] = [];
     const lanesLeft = new Set<string>();
@@ -204,10 +213,12 @@ export class Batcher<Call, R> {
 
   #start(batch: readonly Pending<Call, R>[]): void {
     this.#inFlight += 1;
+    this.#callsInFlight += batch.length;
     void this.#execute(batch)
       .catch((bug: unknown) => this.#refuseAll(batch, bug)) // B5
       .finally(() => {
         this.#inFlight -= 1;
+        this.#callsInFlight -= batch.length;
         this.#schedule();
         this.#reportIdle();
       });
@@ -279,6 +290,7 @@ function checkBatcherOptions<Call, R>(options: BatcherOptions<Call, R>): void {
     run: isFunction,
     maxCalls: isPositive,
     maxInFlight: isPositive,
+    shareOf: isFunction,
     maxBytes: isPositive,
     sizeOf: isFunction,
     keyOf: isFunction,

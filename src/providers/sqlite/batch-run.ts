@@ -12,6 +12,7 @@ import { isDriverError } from "./driver-errors.js";
 import { RowsMissing } from "./gone-rows.js";
 import type { Transaction } from "./transaction.js";
 import { isAnyActivityReady } from "./worker-queue.js";
+import { LogRefused } from "./write-log.js";
 
 export interface Call {
   readonly operation: string;
@@ -138,6 +139,7 @@ export class BatchRun {
     try {
       return serve(this.#servants);
     } catch (cause) {
+      if (cause instanceof LogRefused) throw cause;
       throw new ServingFailed("A waiting fetch could not be served.", { cause });
     }
   }
@@ -157,7 +159,7 @@ export class BatchRun {
     try {
       return { value: work(tx) };
     } catch (error) {
-      const isItsOwn = !isDriverError(error) && !(error instanceof RowsMissing);
+      const isItsOwn = !isDriverError(error) && !(error instanceof RowsMissing) && !(error instanceof LogRefused);
       if (!isItsOwn || tx.changes !== changesBefore) throw error;
       return { error };
     }

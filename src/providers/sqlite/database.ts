@@ -12,13 +12,21 @@
 //       connection has committed, and when a transaction is taken back.
 //   D8. Who asks between transactions whether anything is ready hears of what others have committed until the event loop last
 //       came round.
-//   D9. A write transaction may be left open, and be finished later. Until it has ended, everybody else waits for that.
+//   D9. A write transaction may be left open, and be finished later. Until it has ended, everybody else waits for that; who only
+//       reads does not wait for one that is only written down.
+//  D10. A write transaction may be written down, for the writer's thread to execute while the next one is made. It relies on what is
+//       remembered of this epoch, and on those before it; the thread executes it only if nobody else has committed since. Where
+//       one is refused, the epoch ends, and it is run here.
 
-import { type Clock, sleep } from "../../clock.js";
+import { type Clock, holding, sleep } from "../../clock.js";
 import { ProviderError } from "../../errors.js";
-import { loadDriver, type SqliteConnection, type SqliteStatement, type SqlValue } from "./driver.js";
+import { loadDriver, type SqliteConnection, type SqliteDriver, type SqliteStatement, type SqlValue } from "./driver.js";
 import { busyError, closedError, isBusy, toProviderError } from "./driver-errors.js";
 import type { SqliteSettings } from "./options.js";
+import { ANY_NUMBER, LogRefused, type WriteLog } from "./write-log.js";
+import { Writer } from "./writer.js";
+import type { WriterAnswer } from "./writer-program.js";
+import { WriterThread } from "./writer-thread.js";
 
 // Captured at load, so that the fake timers of a test framework do not make it lie.
 const immediate = setImmediate;
@@ -28,6 +36,9 @@ const tick = process.nextTick.bind(process);
 const DRIVER_BUSY_TIMEOUT_MS = 20;
 const FIRST_PAUSE_MS = 5;
 const LONGEST_PAUSE_MS = 100;
+
+/** Who has not seen others commit for so long is alone, as far as that can be known. */
+export const ALONE_AFTER_MS = 1_000;
 
 /** In one statement. Sizes are powers of two, so that a handful of statements is prepared for each table. */
 const MOST_ROWS = 32;
@@ -69,14 +80,16 @@ export interface KeptWrites {
 const ALL_TABLES: Tables = -1;
 const NOTHING_KEPT: KeptWrites = { tables: 0, write: () => undefined };
 
-interface Prepared {
-  readonly statement: SqliteStatement;
+interface Known {
+  /** Null: it was not needed here yet. */
+  statement: SqliteStatement | null;
   readonly tables: Tables;
   /** In which of them it may make something ready. What is deleted is not. */
   readonly stirs: Tables;
 }
 
 const STIRRING = /^\s*(INSERT|UPDATE)/;
+const READING = /^\s*(SELECT|WITH|PRAGMA data_version)/;
 
 const TABLE_BITS = new Map<string, Tables>();
 
@@ -91,12 +104,22 @@ export function tablesIn(sql: string): Tables {
   return tables;
 }
 
+/** Whether it was committed. False: nothing has happened. */
+type Commit = true | Promise<boolean>;
+
 /** A write transaction that was left open. D9 */
 export interface OpenTransaction {
-  /** Goes on with `work`, and commits. What it throws has taken it back: then it must be replaced. */
-  finish<T>(work: () => T): T;
+  /** Goes on with `work`, and commits. What it throws, or a commit that fails, has taken it back: then it must be replaced. */
+  finish<T>(work: () => T): { readonly result: T; readonly isCommitted: Commit };
   /** By another transaction, before all who wait for it to end. */
   replace<T>(work: (db: Database) => T): Promise<T>;
+}
+
+/** What `writeOrLeaveOpen` has begun. One of both is null. */
+export interface Begun<T> {
+  readonly result: T;
+  readonly open: OpenTransaction | null;
+  readonly isCommitted: Commit | null;
 }
 
 /** Somebody who reads. */
@@ -132,7 +155,18 @@ export class Database {
   readonly #file: string;
   readonly #clock: Clock;
   readonly #busyTimeoutMs: number;
-  readonly #statements = new Map<string, Prepared>();
+  readonly #statements = new Map<string, Known>();
+  readonly #writer: Writer;
+  /** What is being written down just now. Null: whatever runs, runs here. D10 */
+  #log: WriteLog | null = null;
+  /** Whether transactions are written down: the thread knows what this epoch relies on. */
+  #isThere = false;
+  /** Resolves when that has changed. Null: it does not change. */
+  #changing: Promise<void> | null = null;
+  /** Where transactions are written down, it tells whether others have committed. */
+  #othersSeen = 0;
+  /** Whether nothing was written down since somebody last asked that. */
+  #isIdleThere = false;
   #kept = NOTHING_KEPT;
   #still: Tables = 0;
   #epoch = 0;
@@ -145,6 +179,8 @@ export class Database {
   #pause: Promise<void> | null = null;
   /** Resolves when the transaction that was left open has ended. Null: there is none. D9 */
   #open: Promise<void> | null = null;
+  /** Whether that one is only written down. */
+  #isOpenThere = false;
   #othersAt = Number.NEGATIVE_INFINITY;
   /** Those who have asked, and have not been let in. D2 */
   #readers: Reader[] = [];
@@ -152,11 +188,16 @@ export class Database {
   #changes = 0;
   #isClosed = false;
 
-  private constructor(connection: SqliteConnection, file: string, { clock, busyTimeoutMs }: SqliteSettings) {
+  private constructor(connection: SqliteConnection, file: string, driver: SqliteDriver, settings: SqliteSettings) {
+    const { clock, busyTimeoutMs, writerThread } = settings;
     this.#connection = connection;
     this.#file = file;
     this.#clock = clock;
     this.#busyTimeoutMs = busyTimeoutMs;
+    const startThread = () => new WriterThread(driver, file, this.#setUpOf(settings));
+    // Whoever drives the time wants everything to happen in the same order each time.
+    const isPossible = file !== ":memory:" && (writerThread === "always" || clock.holdWhile === undefined);
+    this.#writer = new Writer(isPossible ? writerThread : "never", clock, startThread);
     CONNECTIONS.set(file, (CONNECTIONS.get(file) ?? 0) + 1);
   }
 
@@ -169,9 +210,9 @@ export class Database {
     } catch (error) {
       throw toProviderError("open", file, error);
     }
-    const database = new Database(connection, file, settings);
+    const database = new Database(connection, file, driver, settings);
     try {
-      await database.#whenFree(() => database.#configure(settings));
+      await database.#whenUnlocked(() => database.#configure(settings));
     } catch (error) {
       database.close();
       throw database.explain("open", error);
@@ -193,8 +234,15 @@ export class Database {
     return changes;
   }
 
+  /** Of how many rows it has changed nobody asks: it may be written down. */
+  runBlindly(sql: string, ...values: SqlValue[]): void {
+    if (this.#log === null) this.run(sql, ...values);
+    else this.#writeDown(this.#log, sql, ANY_NUMBER, values, 0, values.length);
+  }
+
   /**
-   * Many rows with few statements, in their order. `values`: of one row after the other. Answers how many it has changed.
+   * Many rows with few statements, in their order, each of which changes its row. `values`: of one row after the other. Answers how many
+   * it has changed.
    * `stirs`: whether one of them may be ready.
    */
   runMany(statement: ManyRows, values: readonly SqlValue[], stirs = true): number {
@@ -205,7 +253,12 @@ export class Database {
       this.#lastFrom = from;
       const size = Math.min(MOST_ROWS, 2 ** (31 - Math.clz32(rows - from)));
       const still = this.#still;
-      changes += this.run(statement.sql(size), ...values.slice(from * width, (from + size) * width));
+      if (this.#log === null) {
+        changes += this.run(statement.sql(size), ...values.slice(from * width, (from + size) * width));
+      } else {
+        this.#writeDown(this.#log, statement.sql(size), size, values, from * width, (from + size) * width, stirs);
+        changes += size;
+      }
       if (!stirs) this.#still = still;
       from += size;
     }
@@ -225,20 +278,26 @@ export class Database {
   /** Whether `look` finds something ready in the table. That it found nothing is true until something is made ready there. */
   hasReady(table: Tables, look: string): boolean {
     if ((this.#still & table) !== 0) return false;
-    if (this.get(look) !== undefined) return true;
+    if (!this.#isStillBefore(table, look) && this.get(look) !== undefined) return true;
     this.#still |= table;
     return false;
   }
 
+  /** Where what is not executed yet makes nothing ready, nothing is ready if nothing was before it. D10 */
+  #isStillBefore(table: Tables, look: string): boolean {
+    if (this.#log === null || ((this.#log.stirs | this.#writer.stirs) & table) !== 0) return false;
+    return this.#prepared(look, this.#known(look)).get() === undefined;
+  }
+
   /** Whether nothing is ready in the table as of the last commit, whoever made it. Between transactions. D8 */
   isStill(table: Tables): boolean {
-    return (this.#still & table) !== 0 && this.#open === null && this.#isAlone();
+    return (this.#still & table) !== 0 && (this.#open === null || this.#isOpenThere) && this.#isAlone();
   }
 
   /** Whether nobody else has committed since the last transaction here. Who cannot tell says no. */
   #isAlone(): boolean {
     if (this.#isClosed) return false;
-    if (this.#isVersionFresh) return true;
+    if (this.#isVersionFresh || (this.#isThere && this.#writer.underWay > 0)) return true; // D10
     try {
       if (this.dataVersion() !== this.#lastVersion) return false;
     } catch {
@@ -254,6 +313,19 @@ export class Database {
   /** Of whoever reads: whether what write transactions here remember of this epoch is true of its snapshot. D7 */
   get isAsWeLeftIt(): boolean {
     return this.#isOurs;
+  }
+
+  /** Rows of this instance in these tables are written, or will be, in this transaction. */
+  touch(instanceId: string, tables: Tables): void {
+    this.#log?.touch(instanceId, tables);
+  }
+
+  /** As `get`, for a statement that reads rows of this instance only. What is not touched may be read at any time. */
+  getOf<Row>(instanceId: string, sql: string, ...values: SqlValue[]): Row | undefined {
+    const known = this.#known(sql);
+    const touched = this.#log === null ? -1 : this.#log.touchedOf(instanceId) | this.#writer.touchedOf(instanceId);
+    if ((known.tables & touched) !== 0) return this.get(sql, ...values);
+    return this.#prepared(sql, known).get(...values) as Row | undefined;
   }
 
   /** Until the end of the transaction. D6 */
@@ -286,6 +358,7 @@ export class Database {
 
   /** A script of many statements, for migrations. */
   execute(script: string): void {
+    if (this.#log !== null) this.#bringHere(this.#log);
     this.#connection.exec(script);
   }
 
@@ -304,22 +377,41 @@ export class Database {
     }
   }
 
-  /** As `write`, for calls that were let in before. Rejects with what `explain` explains to each of them. */
+  /** As `write`, for calls that were let in before, and always here. Rejects with what `explain` explains to each of them. */
   writeForMany<T>(work: (db: Database) => T): Promise<T> {
-    return this.#whenFree(() => this.#transact(work)); // D1
+    return this.#whenNobodyWrites(() => this.#transact(work)); // D1
   }
 
-  /** As `writeForMany`, and leaves the transaction open where `staysOpen` says so: then it must be finished. D9 */
-  writeOrLeaveOpen<T>(
-    work: (db: Database) => T,
-    staysOpen: (result: T) => boolean,
-  ): Promise<{ readonly result: T; readonly open: OpenTransaction | null }> {
-    return this.#whenFree(() => {
+  /**
+   * As `writeForMany`, and leaves the transaction open where `staysOpen` says so: then it must be finished. D9. It may only be written
+   * down: then `work` may run twice. D10
+   */
+  writeOrLeaveOpen<T>(work: (db: Database) => T, staysOpen: (result: T) => boolean): Promise<Begun<T>> {
+    return this.#isWriterWanted() ? this.#beginThere(work, staysOpen) : this.#beginHere(work, staysOpen);
+  }
+
+  #beginHere<T>(work: (db: Database) => T, staysOpen: (result: T) => boolean): Promise<Begun<T>> {
+    return this.#whenNobodyWrites(() => {
       const result = this.#begin(work);
-      if (staysOpen(result)) return { result, open: this.#leaveOpen() };
+      if (staysOpen(result)) return { result, open: this.#leaveOpen(), isCommitted: null };
       this.#commit();
-      return { result, open: null };
+      return { result, open: null, isCommitted: true };
     });
+  }
+
+  /** Calls that share a transaction: from how many on it pays to write it down. D10 */
+  sawBatchOf(calls: number): void {
+    this.#writer.saw(calls);
+  }
+
+  /** Whether what calls write just now is written down. */
+  get isWritingDown(): boolean {
+    return this.#log !== null;
+  }
+
+  /** How many transactions are written down, and not executed yet. Null: they are run here. */
+  get underWay(): number | null {
+    return this.#isThere ? this.#writer.underWay : null;
   }
 
   /** Whether this process has no other connection to the file. */
@@ -343,12 +435,21 @@ export class Database {
     });
   }
 
+  /** A number that changes when another connection has committed. For whoever asks time after time. */
+  othersVersion(): number {
+    if (!this.#isThere) return this.#othersSeen + this.dataVersion();
+    if (this.#isIdleThere && this.#open === null && this.#changing === null) void this.#change(() => this.#comeBack());
+    this.#isIdleThere = this.#writer.underWay === 0;
+    return this.#othersSeen + this.#lastVersion;
+  }
+
   async #readAll(): Promise<void> {
     const readers = this.#readers;
     this.#readers = [];
     if (readers.length === 0) return;
     try {
-      await this.#whenFree(() => this.#look(() => readAlone(readers)));
+      while (this.#open !== null && !this.#isOpenThere) await this.#open; // D9
+      await this.#whenUnlocked(() => this.#look(() => readAlone(readers)));
     } catch (error) {
       for (const { fail } of readers) fail(error);
     }
@@ -382,6 +483,11 @@ export class Database {
     this.#closing.abort();
   }
 
+  /** When nothing is pending any more. */
+  async endWriter(): Promise<void> {
+    await this.#writer.close();
+  }
+
   close(): void {
     if (this.#isClosed) return;
     this.beginClosing();
@@ -394,15 +500,20 @@ export class Database {
     this.#connection.close();
   }
 
-  #configure({ durability, maxDatabaseBytes }: SqliteSettings): void {
-    this.execute(`PRAGMA busy_timeout = ${DRIVER_BUSY_TIMEOUT_MS}`);
+  #configure(settings: SqliteSettings): void {
+    this.execute(BUSY_TIMEOUT);
     if (this.isShared) this.#useWriteAheadLog();
-    this.execute(PRAGMAS);
-    this.execute(durability === "full" ? "PRAGMA synchronous = FULL" : "PRAGMA synchronous = NORMAL");
+    for (const script of this.#setUpOf(settings)) this.execute(script);
+  }
+
+  /** Of any connection to the file. */
+  #setUpOf({ durability, maxDatabaseBytes }: SqliteSettings): string[] {
+    const setUp = [BUSY_TIMEOUT, PRAGMAS, `PRAGMA synchronous = ${durability === "full" ? "FULL" : "NORMAL"}`];
     if (maxDatabaseBytes !== null) {
       const { page_size } = this.get<{ readonly page_size: number }>("PRAGMA page_size")!;
-      this.execute(`PRAGMA max_page_count = ${Math.floor(maxDatabaseBytes / page_size)}`);
+      setUp.push(`PRAGMA max_page_count = ${Math.floor(maxDatabaseBytes / page_size)}`);
     }
+    return setUp;
   }
 
   #useWriteAheadLog(): void {
@@ -413,15 +524,57 @@ export class Database {
   }
 
   #statement(sql: string): SqliteStatement {
-    let prepared = this.#statements.get(sql);
-    if (prepared === undefined) {
+    const known = this.#meet(sql);
+    if (this.#log !== null && !this.#isAsItWillBe(this.#log, sql, known)) this.#bringHere(this.#log);
+    return this.#prepared(sql, known);
+  }
+
+  /** Whatever is written down. */
+  #runNow(sql: string, ...values: SqlValue[]): number {
+    return Number(this.#prepared(sql, this.#known(sql)).run(...values).changes);
+  }
+
+  /** D6 */
+  #meet(sql: string): Known {
+    const known = this.#known(sql);
+    if ((known.tables & this.#kept.tables) !== 0) this.#kept.write(known.tables);
+    this.#still &= ~known.stirs;
+    return known;
+  }
+
+  #known(sql: string): Known {
+    let known = this.#statements.get(sql);
+    if (known === undefined) {
       const tables = tablesIn(sql);
-      prepared = { statement: this.#connection.prepare(sql), tables, stirs: STIRRING.test(sql) ? tables : 0 };
-      this.#statements.set(sql, prepared);
+      known = { statement: null, tables, stirs: STIRRING.test(sql) ? tables : 0 };
+      this.#statements.set(sql, known);
     }
-    if ((prepared.tables & this.#kept.tables) !== 0) this.#kept.write(prepared.tables); // D6
-    this.#still &= ~prepared.stirs;
-    return prepared.statement;
+    return known;
+  }
+
+  #prepared(sql: string, known: Known): SqliteStatement {
+    known.statement ??= this.#connection.prepare(sql);
+    return known.statement;
+  }
+
+  /** Whether the tables of a statement that only reads have what is not executed yet. D10 */
+  #isAsItWillBe(log: WriteLog, sql: string, { tables }: Known): boolean {
+    return READING.test(sql) && (tables & (log.tables | this.#writer.tables)) === 0;
+  }
+
+  #writeDown(
+    log: WriteLog,
+    sql: string,
+    rows: number,
+    values: readonly SqlValue[],
+    from: number,
+    to: number,
+    stirs = true,
+  ): void {
+    const known = this.#meet(sql);
+    log.add(sql, known.tables, rows, values, from, to);
+    if (stirs) log.stirs |= known.stirs;
+    this.#changes += Math.max(1, rows);
   }
 
   #transact<T>(work: (db: Database) => T): T {
@@ -459,30 +612,245 @@ export class Database {
 
   /** D9 */
   #leaveOpen(): OpenTransaction {
-    let hasEnded!: () => void;
-    this.#open = new Promise((resolve) => {
-      hasEnded = resolve;
-    });
-    const end = (): void => {
-      this.#open = null;
-      hasEnded();
-    };
+    const end = this.#keepOthersWaiting(false);
     return {
       finish: (work) => {
         const result = this.#orUndo(work);
         this.#commit();
         end();
-        return result;
+        return { result, isCommitted: true };
       },
-      replace: (work) => this.#whenWritable(() => this.#transact(work)).finally(end),
+      replace: (work) => this.#whenUnlocked(() => this.#transact(work)).finally(end),
     };
+  }
+
+  /** Answers how to end that. */
+  #keepOthersWaiting(isOpenThere: boolean): () => void {
+    let hasEnded!: () => void;
+    this.#open = new Promise((resolve) => {
+      hasEnded = resolve;
+    });
+    this.#isOpenThere = isOpenThere;
+    return () => {
+      this.#open = null;
+      this.#isOpenThere = false;
+      hasEnded();
+    };
+  }
+
+  // Transactions that are written down. D10
+
+  #isWriterWanted(): boolean {
+    const isAlone = this.isOnlyOne && this.#clock.now() - this.#othersAt >= ALONE_AFTER_MS;
+    return isAlone && !this.#closing.signal.aborted && this.#writer.isWanted(this.#isThere);
+  }
+
+  async #beginThere<T>(work: (db: Database) => T, staysOpen: (result: T) => boolean): Promise<Begun<T>> {
+    for (let tries = 0; ; ) {
+      if (this.#open !== null) await this.#open;
+      else if (this.#changing !== null) await this.#changing;
+      else if (this.#isThere) break;
+      else if (tries > 0) return this.#beginHere(work, staysOpen);
+      else {
+        tries += 1;
+        await this.#change(() => this.#goThere());
+      }
+    }
+    const log = this.#writer.newLog();
+    try {
+      const result = this.#writingDown(log, NOTHING_KEPT, () => work(this));
+      if (staysOpen(result)) return { result, open: this.#leaveLogOpen(log), isCommitted: null };
+      return { result, open: null, isCommitted: this.#conclude(log) };
+    } catch (error) {
+      if (!(error instanceof LogRefused)) throw error;
+      return this.#beginHere(work, staysOpen);
+    }
+  }
+
+  #leaveLogOpen(log: WriteLog): OpenTransaction {
+    if (this.#log === null) return this.#leaveOpen(); // It was brought here.
+    const kept = this.#kept;
+    this.#log = null;
+    this.#kept = NOTHING_KEPT;
+    const end = this.#keepOthersWaiting(true);
+    let hasEnded = false;
+    return {
+      finish: (work) => {
+        const result = this.#writingDown(log, kept, work);
+        const isCommitted = this.#conclude(log);
+        hasEnded = true;
+        end();
+        return { result, isCommitted };
+      },
+      replace: async (work) => {
+        if (hasEnded) return this.writeForMany(work);
+        try {
+          if (this.#isThere) await this.#change(() => this.#comeBack());
+          return await this.#whenUnlocked(() => this.#transact(work));
+        } finally {
+          end();
+        }
+      },
+    };
+  }
+
+  /** Goes on to be written down, unless it was brought here. */
+  #writingDown<T>(log: WriteLog, kept: KeptWrites, step: () => T): T {
+    this.#log = log;
+    this.#kept = kept;
+    try {
+      return step();
+    } catch (error) {
+      this.#takeBack();
+      throw error;
+    }
+  }
+
+  #takeBack(): void {
+    const wasHere = this.#log === null;
+    this.#log = null;
+    this.#kept = NOTHING_KEPT;
+    this.#endEpoch();
+    if (wasHere) this.#rollBack();
+  }
+
+  /** Hands it over; or commits it, where it was brought here. */
+  #conclude(log: WriteLog): Commit {
+    if (this.#log === null) {
+      this.#commit();
+      return this.#changing === null ? true : this.#changing.then(() => true);
+    }
+    this.#writingDown(log, this.#kept, () => this.#kept.write(ALL_TABLES)); // D6
+    this.#log = null;
+    this.#kept = NOTHING_KEPT;
+    return this.#handOver(log);
+  }
+
+  async #handOver(log: WriteLog): Promise<boolean> {
+    this.#isIdleThere = false;
+    const answer = await holding(this.#clock, this.#writer.execute(log));
+    if (answer === "yes") {
+      if (this.#isThere && this.#writer.underWay === 0) this.#noteVersion();
+      return true;
+    }
+    if (answer === "others") this.#othersAt = this.#clock.now();
+    if (this.#isThere) this.#refused(answer === "others");
+    return false;
+  }
+
+  /**
+   * What is written down needs an answer: from now on it is run here, after all that was handed over. Everything stands still for that, which is no
+   * longer than if all of it had been run here. @throws LogRefused
+   */
+  #bringHere(log: WriteLog): void {
+    this.#writer.pause();
+    if (!this.#isThere) throw new LogRefused();
+    const kept = this.#kept;
+    const answer = this.#beginAfterThread();
+    if (answer !== "yes") {
+      this.#refused(answer === "others");
+      throw new LogRefused();
+    }
+    this.#isThere = false;
+    void this.#change(() => this.#answered());
+    this.#log = null;
+    this.#kept = NOTHING_KEPT;
+    this.#takeForOurs(this.dataVersion());
+    if (!log.replay((sql, values) => this.#runNow(sql, ...values))) throw new LogRefused();
+    this.#kept = kept;
+  }
+
+  /** Under the write lock nobody commits any more. Unless it answers yes, nothing has begun. */
+  #beginAfterThread(): WriterAnswer {
+    const answer = this.#writer.compareNow();
+    if (answer !== "yes") return answer;
+    try {
+      this.#runNow("BEGIN IMMEDIATE");
+    } catch (error) {
+      if (isBusy(error)) return "no"; // Whoever runs it again has patience. D4
+      throw error;
+    }
+    const answerNow = this.#writer.compareNow();
+    if (answerNow !== "yes") this.#rollBack();
+    return answerNow;
+  }
+
+  /** What was written down since relies on what has not happened: it is refused, too. */
+  #refused(isForOthers: boolean): void {
+    this.#isThere = false;
+    this.#forgetVersion(isForOthers);
+    this.#writer.pause();
+  }
+
+  #forgetVersion(isForOthers: boolean): void {
+    if (isForOthers) this.#othersAt = this.#clock.now();
+    this.#othersSeen += 1;
+    this.#lastVersion = 0;
+    this.#isVersionFresh = false;
+    this.#endEpoch();
+  }
+
+  #change(step: () => Promise<void>): Promise<void> {
+    this.#changing = holding(this.#clock, step()).finally(() => {
+      this.#changing = null;
+    });
+    return this.#changing;
+  }
+
+  /** Resolves when all who had something handed over have had their answers: what comes after it is told after it. */
+  async #answered(): Promise<void> {
+    await this.#writer.idle();
+    await new Promise<void>((resolve) => void immediate(resolve));
+  }
+
+  /** The thread marks what the file has; where that is what was left here, it is what this epoch relies on. */
+  async #goThere(): Promise<void> {
+    const answer = await this.#writer.mark();
+    this.#isThere = answer === "yes" && this.#isLeftAsItWas();
+    if (!this.#isThere) this.#writer.pause();
+  }
+
+  /** After all that was handed over. Where the thread has seen nobody else, whatever was committed since is its own. */
+  async #comeBack(): Promise<void> {
+    await this.#writer.idle();
+    if (!this.#isThere) return;
+    const version = this.#isClosed ? 0 : this.dataVersion();
+    const answer = await this.#writer.compare();
+    if (!this.#isThere) return;
+    this.#isThere = false;
+    if (answer === "yes") this.#takeForOurs(version);
+    else this.#forgetVersion(answer === "others");
+  }
+
+  /** What others commit from now on, whoever asks between transactions hears of. D8 */
+  #noteVersion(): void {
+    try {
+      this.#takeForOurs(this.dataVersion());
+    } catch {
+      // Then whoever asks looks, and hears of it in the words of the contract.
+    }
+  }
+
+  /** Whatever has been committed until then, the thread has. */
+  #takeForOurs(version: number): void {
+    this.#othersSeen += this.#lastVersion - version; // So that nobody takes it for somebody else's.
+    this.#lastVersion = version;
+    this.#isVersionFresh = false;
+  }
+
+  #isLeftAsItWas(): boolean {
+    try {
+      return !this.#isClosed && this.dataVersion() === this.#lastVersion;
+    } catch {
+      return false;
+    }
   }
 
   /** D2 */
   #look(work: () => void): void {
     this.run("BEGIN");
     try {
-      this.#isOurs = this.dataVersion() === this.#lastVersion;
+      this.#isOurs = this.#open === null && this.#writer.underWay === 0 && this.dataVersion() === this.#lastVersion;
       work();
     } finally {
       this.#rollBack();
@@ -505,18 +873,24 @@ export class Database {
 
   #rollBack(): void {
     try {
-      this.run("ROLLBACK");
+      this.#runNow("ROLLBACK");
     } catch {
       // After a full disk or an I/O error SQLite has rolled back by itself, and says that there is nothing to roll back.
     }
   }
 
-  async #whenFree<T>(attempt: () => T): Promise<T> {
-    while (this.#open !== null) await this.#open; // D9
-    return this.#whenWritable(attempt);
+  /** Here, after whatever is under way. */
+  async #whenNobodyWrites<T>(attempt: () => T): Promise<T> {
+    for (;;) {
+      if (this.#open !== null)
+        await this.#open; // D9
+      else if (this.#changing !== null) await this.#changing;
+      else if (this.#isThere) await this.#change(() => this.#comeBack());
+      else return this.#whenUnlocked(attempt);
+    }
   }
 
-  async #whenWritable<T>(attempt: () => T): Promise<T> {
+  async #whenUnlocked<T>(attempt: () => T): Promise<T> {
     const deadline = this.#clock.now() + this.#busyTimeoutMs;
     for (let tries = 0; ; tries += 1) {
       if (this.#isClosed) throw new NoTransaction("closed");
@@ -538,6 +912,8 @@ export class Database {
     this.#pause = null;
   }
 }
+
+const BUSY_TIMEOUT = `PRAGMA busy_timeout = ${DRIVER_BUSY_TIMEOUT_MS}`;
 
 const PRAGMAS = `
   -- As SQLite has it. Four times as many pages cost no less in all, but fifteen milliseconds at a time instead of four.

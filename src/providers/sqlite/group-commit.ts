@@ -16,6 +16,8 @@
 //   G9. If such a transaction fails, those who were in it first are run again, before anybody else, as if nobody had gone ahead;
 //       and then each ack: its lock is not there any more, and it is told so. Where one of the first is to blame, and that fails, too,
 //       each of them is run alone (G4), and those who came meanwhile may be before them: none of them had an answer.
+//  G11. Where transactions are written down for another thread, half of the calls are in one, so that one is made while another is
+//       executed; and no third one, so that what comes meanwhile shares the next.
 //  G10. What turns that had gone ahead have changed is told after whoever brought what they answer had his answer: who has just started an
 //       instance, and is told of nothing since, does not look for its end.
 
@@ -26,6 +28,7 @@ import type { InstanceChange } from "../../provider/provider.js";
 import { BatchRun, type Call, type Servants, type Served, type ServedAhead, ServingFailed } from "./batch-run.js";
 import { type Database, NoTransaction, type OpenTransaction } from "./database.js";
 import { KnownInstances } from "./known-instances.js";
+import { LastIds } from "./last-ids.js";
 import { OwnLocks } from "./own-locks.js";
 import { Transaction } from "./transaction.js";
 import { type AheadAck, AheadPace, AwaitedAcks } from "./turns-ahead.js";
@@ -46,6 +49,10 @@ interface Acked {
   readonly outcome: Outcome<unknown>;
 }
 
+/** G11 */
+const MOST_UNDER_WAY = 2;
+const SMALLEST_SHARE = 16;
+
 const tick = process.nextTick.bind(process);
 
 export class GroupCommit {
@@ -54,6 +61,7 @@ export class GroupCommit {
   /** As of the last transaction that was not taken back. */
   readonly known = new KnownInstances();
   readonly #own = new OwnLocks();
+  readonly #ids = new LastIds();
   /** What is committed, and not given yet: those who wrote hear of it first. */
   #committed: Served[] = [];
   /** Of turns that had gone ahead: committed, and not answered yet. */
@@ -76,6 +84,7 @@ export class GroupCommit {
       errorOf: ({ operation }, error) => deps.database.explain(operation, error),
       onAnswered: () => this.#answerRest(),
       maxInFlight: Number.MAX_SAFE_INTEGER, // G5
+      shareOf: (waiting, inFlight) => this.#shareOf(waiting, inFlight), // G11
       runsSingly: (error) => !(error instanceof NoTransaction),
     });
   }
@@ -96,6 +105,13 @@ export class GroupCommit {
     if (awaited === null || !awaited.has(lockToken) || this.#deps.database.refusal(operation) !== null)
       return this.#submit(operation, work, false);
     return awaited.add({ operation, work, isFetch: false, takesActivity: false }) as Promise<T>;
+  }
+
+  /** G11 */
+  #shareOf(waiting: number, inFlight: number): number {
+    const { underWay } = this.#deps.database;
+    if (underWay === null) return Number.POSITIVE_INFINITY;
+    return underWay >= MOST_UNDER_WAY ? 0 : Math.max(SMALLEST_SHARE, Math.ceil((waiting + inFlight) / 2));
   }
 
   #submit<T>(operation: string, work: (tx: Transaction) => T, isFetch: boolean): Promise<T> {
@@ -152,6 +168,7 @@ export class GroupCommit {
   }
 
   async #commit(calls: readonly Call[]): Promise<readonly Outcome<unknown>[]> {
+    this.#deps.database.sawBatchOf(calls.length);
     try {
       return await this.#attempt(calls, true);
     } catch (error) {
@@ -164,29 +181,32 @@ export class GroupCommit {
     const { database } = this.#deps;
     const runs: BatchRun[] = [];
     const begin = (db: Database, mostAhead: number): BatchRun => {
+      giveBackAll(runs); // What was written down in vain.
       const run = this.#newRun(db, calls, serves);
       runs.push(run);
       run.begin(mostAhead);
       return run;
     };
     try {
-      const { result, open } = await database.writeOrLeaveOpen(
+      const { result, open, isCommitted } = await database.writeOrLeaveOpen(
         (db) => begin(db, serves ? this.#pace.mostIn(db) : 0),
         ({ ahead }) => ahead !== null,
       );
-      if (open === null || result.ahead === null) return this.#conclude(result);
+      if (open === null || result.ahead === null) {
+        if (isCommitted === true || (await isCommitted)) return this.#conclude(result);
+        return this.#conclude(await database.writeForMany((db) => begin(db, 0)));
+      }
       if (await this.#finishWithAcks(result, result.ahead, open)) return this.#conclude(result);
-      result.giveBack();
       return this.#conclude(await open.replace((db) => begin(db, 0))); // G9
     } catch (error) {
-      for (const run of runs) run.giveBack(); // The transaction was taken back.
+      giveBackAll(runs); // The transaction was taken back.
       throw error;
     }
   }
 
   #newRun(db: Database, calls: readonly Call[], serves: boolean): BatchRun {
     const { clock, newToken } = this.#deps;
-    const tx = new Transaction(db, clock.now(), newToken, this.known, this.#own); // G2
+    const tx = new Transaction(db, clock.now(), newToken, this.known, this.#own, this.#ids); // G2
     return new BatchRun(tx, calls, serves ? this.#deps : null);
   }
 
@@ -211,20 +231,35 @@ export class GroupCommit {
     return isCommitted;
   }
 
-  #finish(run: BatchRun, acks: readonly AheadAck[], open: OpenTransaction): boolean {
+  #finish(run: BatchRun, acks: readonly AheadAck[], open: OpenTransaction): boolean | Promise<boolean> {
+    let outcomes: readonly Outcome<unknown>[];
+    let isCommitted: true | Promise<boolean>;
     try {
       const now = this.#deps.clock.now();
       if (run.ahead !== null) this.#pace.took(run.ahead.lockTokens.size, now - run.tx.now);
       const calls = acks.map(({ call }) => call);
-      const outcomes = open.finish(() => run.finish(calls, now));
-      for (const [place, ack] of acks.entries()) this.#acked.push({ ack, outcome: outcomes[place]! });
-      if (acks.length > 0) this.#untold.push(this.#deps.announceLater(run.changedByTurnsAhead));
-      return true;
+      ({ result: outcomes, isCommitted } = open.finish(() => run.finish(calls, now)));
     } catch {
-      // Whatever it was: those who are run again hear of it if it is about them.
-      if (acks.length > 0) this.#holdTime();
-      for (const { call, resolve } of acks) resolve(this.#batcher.submit(call)); // G9
-      return false;
+      return this.#runAgain(acks);
     }
+    if (isCommitted === true) return this.#haveActed(run, acks, outcomes);
+    return isCommitted.then((is) => (is ? this.#haveActed(run, acks, outcomes) : this.#runAgain(acks)));
   }
+
+  #haveActed(run: BatchRun, acks: readonly AheadAck[], outcomes: readonly Outcome<unknown>[]): true {
+    for (const [place, ack] of acks.entries()) this.#acked.push({ ack, outcome: outcomes[place]! });
+    if (acks.length > 0) this.#untold.push(this.#deps.announceLater(run.changedByTurnsAhead));
+    return true;
+  }
+
+  /** Whatever it was: those who are run again hear of it if it is about them. G9 */
+  #runAgain(acks: readonly AheadAck[]): false {
+    if (acks.length > 0) this.#holdTime();
+    for (const { call, resolve } of acks) resolve(this.#batcher.submit(call));
+    return false;
+  }
+}
+
+function giveBackAll(runs: BatchRun[]): void {
+  for (const run of runs.splice(0)) run.giveBack();
 }

@@ -128,24 +128,25 @@ interface InstanceRow {
 /** Writes what a turn says of its instance and its execution, but for its events. */
 export function recordTurn(tx: Transaction, lock: TurnLock, { executionId, metadata }: TurnCommit): void {
   const { instanceId } = lock;
+  tx.touch(instanceId);
   const { orchestrationName: name, orchestrationVersion: version, pinnedVersion: pin } = metadata;
   if (name !== undefined && version !== undefined) {
     const parent = toNullableColumn(metadata.parentInstanceId);
     const commit = [lock.secret, tx.now, tx.now, tx.now] as const;
-    tx.db.run(upsertInstance, instanceId, toColumn(name), toColumn(version), executionId, parent, ...commit);
+    tx.db.runBlindly(upsertInstance, instanceId, toColumn(name), toColumn(version), executionId, parent, ...commit);
   } else {
-    tx.db.run(advanceInstance, executionId, lock.secret, tx.now, instanceId);
+    tx.db.runBlindly(advanceInstance, executionId, lock.secret, tx.now, instanceId);
   }
 
   if (pin !== undefined) {
-    tx.db.run(ensurePinned, instanceId, executionId, tx.now, pin.major, pin.minor, pin.patch);
+    tx.db.runBlindly(ensurePinned, instanceId, executionId, tx.now, pin.major, pin.minor, pin.patch);
   } else if (executionId !== lock.executionId) {
-    tx.db.run(ensureExecution, instanceId, executionId, tx.now);
+    tx.db.runBlindly(ensureExecution, instanceId, executionId, tx.now);
   }
   if (metadata.status !== undefined) {
     const completedAt = metadata.status === "Running" ? null : tx.now;
     const output = toNullableColumn(metadata.output);
-    tx.db.run(setExecutionStatus, metadata.status, output, completedAt, instanceId, executionId);
+    tx.db.runBlindly(setExecutionStatus, metadata.status, output, completedAt, instanceId, executionId);
   }
 }
 
@@ -159,7 +160,7 @@ export function recordAppend(tx: Transaction, instance: string, executionId: num
 
 /** Readers see one new version. */
 export function recordCustomStatus(tx: Transaction, instance: string, status: string | null): void {
-  tx.db.run(setCustomStatus, toNullableColumn(status), toColumn(instance));
+  tx.db.runBlindly(setCustomStatus, toNullableColumn(status), toColumn(instance));
 }
 
 export function customStatus(
@@ -194,7 +195,8 @@ export function enqueueStart(
 ): EnqueueOutcome {
   const instanceId = toColumn(start.instance);
   if (tx.newMessages.hasStart(instanceId)) return "exists";
-  const trace = tx.db.get<{ readonly has_begun: number; readonly has_traces: number }>(
+  const trace = tx.db.getOf<{ readonly has_begun: number; readonly has_traces: number }>(
+    instanceId,
     selectTrace,
     ...([instanceId, instanceId, instanceId, instanceId, instanceId] as const),
   )!;

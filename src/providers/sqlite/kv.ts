@@ -66,7 +66,8 @@ interface ValueRow {
 export function applyToKv(tx: Transaction, instance: string, event: Event): void {
   switch (event.type) {
     case "KeyValueSet":
-      tx.db.run(
+      tx.touchKv(toColumn(instance));
+      tx.db.runBlindly(
         upsertDelta,
         toColumn(instance),
         toColumn(event.key),
@@ -75,10 +76,12 @@ export function applyToKv(tx: Transaction, instance: string, event: Event): void
       );
       return;
     case "KeyValueCleared":
-      tx.db.run(upsertDelta, toColumn(instance), toColumn(event.key), null, tx.now);
+      tx.touchKv(toColumn(instance));
+      tx.db.runBlindly(upsertDelta, toColumn(instance), toColumn(event.key), null, tx.now);
       return;
     case "KeyValuesCleared":
-      tx.db.run(clearAllKeys, tx.now, toColumn(instance), tx.now, toColumn(instance));
+      tx.touchKv(toColumn(instance));
+      tx.db.runBlindly(clearAllKeys, tx.now, toColumn(instance), tx.now, toColumn(instance));
       return;
   }
 }
@@ -86,10 +89,11 @@ export function applyToKv(tx: Transaction, instance: string, event: Event): void
 /** The execution is over: its changes become the state that the next one starts from. */
 export function mergeKv(tx: Transaction, instance: string): void {
   const instanceId = toColumn(instance);
-  if (tx.db.get(selectDelta, instanceId) === undefined) return;
-  tx.db.run(mergeValues, instanceId);
-  tx.db.run(mergeTombstones, instanceId, instanceId);
-  tx.db.run(emptyDelta, instanceId);
+  if (tx.db.getOf(instanceId, selectDelta, instanceId) === undefined) return;
+  tx.touchKv(instanceId);
+  tx.db.runBlindly(mergeValues, instanceId);
+  tx.db.runBlindly(mergeTombstones, instanceId, instanceId);
+  tx.db.runBlindly(emptyDelta, instanceId);
 }
 
 /** What a replay of the running execution starts from. */

@@ -17,6 +17,7 @@ import type { TagFilter } from "../../provider/provider.js";
 import { type Database, ManyRows } from "./database.js";
 import type { SqlValue } from "./driver.js";
 import { isConstraintViolation } from "./driver-errors.js";
+import type { LastIds } from "./last-ids.js";
 
 const insertMessages = new ManyRows(
   `INSERT INTO duroxide_orchestrator_queue
@@ -48,9 +49,6 @@ const insertEvents = new ManyRows(
   "(?, ?, ?, ?, ?)",
   "",
 );
-
-const selectLastMessage = "SELECT COALESCE(MAX(id), 0) AS id FROM duroxide_orchestrator_queue";
-const selectLastActivity = "SELECT COALESCE(MAX(id), 0) AS id FROM duroxide_worker_queue";
 
 export interface NewMessage {
   readonly item: OrchestratorItem;
@@ -88,6 +86,7 @@ interface TakenMessages {
 /** Messages that can be fetched at once, but for timers: those may be cancelled. And the locks of those that are taken. */
 export class NewMessages {
   readonly #db: Database;
+  readonly #ids: LastIds;
   readonly #free = new Map<string, NewMessage[]>();
   readonly #heldBack = new Map<string, NewMessage[]>();
   readonly #locks = new Map<string, NewLock>();
@@ -95,20 +94,17 @@ export class NewMessages {
   readonly #rows = new Map<number, MessageRow>();
   /** Whether one of the rows can be fetched. */
   #hasReady = false;
-  /** Null: nobody knows. */
-  #lastId: number | null = null;
   /** How much has happened to them: made, taken, written or tried to be. */
   happened = 0;
 
-  constructor(db: Database) {
+  constructor(db: Database, ids: LastIds) {
     this.#db = db;
+    this.#ids = ids;
   }
 
   /** For the row of a message, whoever writes it: they come in the order of their ids. */
   nextId(): number {
-    this.#lastId ??= this.#db.get<{ readonly id: number }>(selectLastMessage)!.id;
-    this.#lastId += 1;
-    return this.#lastId;
+    return this.#ids.nextMessage(this.#db);
   }
 
   add(instanceId: string, message: NewMessage): void {
@@ -248,16 +244,16 @@ export interface NewActivity {
 /** Activities that can be fetched at once and belong to no session. */
 export class NewActivities {
   readonly #db: Database;
+  readonly #ids: LastIds;
   #waiting: NewActivity[] = [];
   /** Of the rows that have an id, one after the other. */
   #values: SqlValue[] = [];
-  /** Null: nobody knows. */
-  #lastId: number | null = null;
   /** How much has happened to them: made, taken, written or tried to be. */
   happened = 0;
 
-  constructor(db: Database) {
+  constructor(db: Database, ids: LastIds) {
     this.#db = db;
+    this.#ids = ids;
   }
 
   add(activity: NewActivity): void {
@@ -286,7 +282,6 @@ export class NewActivities {
     this.#values = [];
     this.happened += values.length;
     if (values.length > 0) this.#db.runMany(insertActivities, values, hasReady);
-    this.#lastId = null;
   }
 
   #keep(
@@ -295,11 +290,10 @@ export class NewActivities {
     secret: string | null,
     attempts: number,
   ): number {
-    this.#lastId ??= this.#db.get<{ readonly id: number }>(selectLastActivity)!.id;
-    this.#lastId += 1;
-    this.#values.push(this.#lastId, instanceId, item.executionId, item.id, toNullableColumn(item.tag));
+    const id = this.#ids.nextActivity(this.#db);
+    this.#values.push(id, instanceId, item.executionId, item.id, toNullableColumn(item.tag));
     this.#values.push(heldUntil, secret, attempts, at, text);
-    return this.#lastId;
+    return id;
   }
 }
 

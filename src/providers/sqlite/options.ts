@@ -6,6 +6,7 @@ import { type Clock, systemClock } from "../../clock.js";
 import { InvalidOptionsError } from "../../errors.js";
 import { checkOptions, integerBetween, isClock, isFunction, oneOf } from "../../options.js";
 import { STARTS_GO_AHEAD, type StartsGoAhead } from "../../provider/kit/proven-starts.js";
+import { WRITER_CHOICES, type WriterChoice } from "./writer.js";
 
 /** What a commit survives. `full`: a power cut. `process-crash`: the end of the process, but not a power cut. */
 export type SqliteDurability = "full" | "process-crash";
@@ -29,6 +30,11 @@ export interface SqliteOptions {
    * that ends the process is counted as an attempt only if its start was stored before. @default "proven"
    */
   readonly startsGoAhead?: StartsGoAhead;
+  /**
+   * Whether a thread of its own writes and syncs, while the event loop goes on. `auto`: where many calls share a transaction for a while, and
+   * only on the system's clock. It costs some ten megabytes of memory. `always` is for tests; `never` is what it says. @default "auto"
+   */
+  readonly writerThread?: WriterChoice;
   /** @default the system's clock */
   readonly clock?: Clock;
   /** Where lock tokens come from. @default random, then counted */
@@ -43,6 +49,7 @@ export interface SqliteSettings {
   readonly crossProcessPollMs: number;
   readonly maxDatabaseBytes: number | null;
   readonly startsGoAhead: StartsGoAhead;
+  readonly writerThread: WriterChoice;
   readonly clock: Clock;
   readonly newId: () => string;
   readonly onWarning: (message: string) => void;
@@ -59,6 +66,8 @@ export const SQLITE_DEFAULTS: SqliteSettings = Object.freeze({
   maxDatabaseBytes: null,
   /** What has begun a hundred times does not end its process; nor does it stay unknown for ever, if it does. */
   startsGoAhead: "proven",
+  /** Half as much again can be done where there is much to do; where there is little, nothing is different. */
+  writerThread: (process.env.DUROXIDE_TEST_WRITER ?? "auto") as "auto",
   clock: systemClock,
   newId: secretSource(),
   /** Nothing is printed in a user's process unless asked for. */
@@ -91,6 +100,7 @@ export function resolveOptions(file: unknown, options: SqliteOptions | undefined
     crossProcessPollMs: integerBetween(0, LONGEST_WAIT_MS),
     maxDatabaseBytes: integerBetween(SMALLEST_DATABASE_BYTES, Number.MAX_SAFE_INTEGER),
     startsGoAhead: oneOf(...STARTS_GO_AHEAD),
+    writerThread: oneOf(...WRITER_CHOICES),
     clock: isClock,
     newId: isFunction,
     onWarning: isFunction,

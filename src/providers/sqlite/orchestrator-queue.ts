@@ -125,6 +125,8 @@ export function enqueueMessage(tx: Transaction, item: OrchestratorItem, delayMs 
   const dueAt = item.type === "TimerFired" ? item.fireAtMs : tx.now;
   const visibleAt = Math.max(dueAt, tx.timeIn(delayMs));
   const isVisible = visibleAt <= tx.now;
+  const hasParked = isStart && hasParkedMessages(tx, instanceId);
+  tx.touch(instanceId);
   if (isVisible && item.type !== "TimerFired") {
     tx.newMessages.add(instanceId, { item, isStart, parentId, at: tx.now, mayGoAhead });
   } else {
@@ -132,27 +134,34 @@ export function enqueueMessage(tx: Transaction, item: OrchestratorItem, delayMs 
     const state = isVisible ? "ready" : "waiting";
     tx.newMessages.writeOf(instanceId);
     const place = [tx.newMessages.nextId(), instanceId, state, dueAt, visibleAt] as const;
-    tx.db.run(insertMessage, ...place, isStart ? 1 : 0, parentId, ...timer, encodeWorkItem(item));
+    tx.db.runBlindly(insertMessage, ...place, isStart ? 1 : 0, parentId, ...timer, encodeWorkItem(item));
   }
   if (isVisible) tx.effects.readyMessages += 1;
   else tx.effects.messageAt(visibleAt);
   if (!isStart) return;
   tx.known.anotherStart(instanceId);
-  instanceMayBegin(tx, instance);
+  mayBegin(tx, instance, hasParked);
 }
 
 /** What was parked until somebody says what the instance is can be fetched now. */
 export function instanceMayBegin(tx: Transaction, instance: string): void {
-  const instanceId = toColumn(instance);
-  if (tx.db.get(selectParked, instanceId) !== undefined)
-    tx.effects.readyMessages += tx.db.run(unparkMessages, instanceId);
+  mayBegin(tx, instance, hasParkedMessages(tx, toColumn(instance)));
+}
+
+function mayBegin(tx: Transaction, instance: string, hasParked: boolean): void {
+  if (hasParked) tx.effects.readyMessages += tx.db.run(unparkMessages, toColumn(instance));
   tx.effects.changed(instance);
+}
+
+function hasParkedMessages(tx: Transaction, instanceId: string): boolean {
+  return tx.db.getOf(instanceId, selectParked, instanceId) !== undefined;
 }
 
 export function cancelTimer(tx: Transaction, { instance, executionId, id }: ScheduledId): void {
   const instanceId = toColumn(instance);
   forgetLock(tx, instanceId); // It may be in its batch.
-  tx.db.run(deleteTimer, instanceId, executionId, id);
+  tx.touch(instanceId);
+  tx.db.runBlindly(deleteTimer, instanceId, executionId, id);
 }
 
 /** Ends a live lock and removes its batch: the first step of an ack. Answers whose it was, as a column. */

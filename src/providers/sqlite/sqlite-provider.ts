@@ -98,7 +98,7 @@ export class SqliteProvider implements Provider {
     });
     this.#settings = settings;
     this.#proven = new ProvenStarts(settings.startsGoAhead, settings.newId);
-    const readVersion = () => database.dataVersion();
+    const readVersion = () => database.othersVersion();
     this.#changes =
       database.isShared && crossProcessPollMs > 0
         ? new ChangePoller(clock, crossProcessPollMs, readVersion, () => this.#somebodyCommitted())
@@ -156,6 +156,7 @@ export class SqliteProvider implements Provider {
     this.#changes?.close();
     this.#database.beginClosing();
     await this.#writes.idle();
+    await this.#database.endWriter();
     this.#database.close();
   }
 

@@ -6,11 +6,15 @@
 //       the commit.
 
 import { Effects } from "../../provider/kit/effects.js";
-import type { Database } from "./database.js";
+import { type Database, tablesIn } from "./database.js";
 import { GoneRows } from "./gone-rows.js";
 import type { KnownInstances } from "./known-instances.js";
+import type { LastIds } from "./last-ids.js";
 import { NewActivities, NewEvents, NewMessages } from "./new-rows.js";
 import type { OwnLocks } from "./own-locks.js";
+
+const VALUES = tablesIn("duroxide_kv_store, duroxide_kv_delta");
+const ALL_BUT_VALUES = ~VALUES;
 
 /** One flush of the group commit: shared by the operations that are in it. */
 export class Transaction {
@@ -35,14 +39,26 @@ export class Transaction {
     readonly newToken: () => string,
     readonly known: KnownInstances,
     readonly own: OwnLocks,
+    readonly ids: LastIds,
   ) {
     own.begin(db);
     known.begin(db);
+    ids.begin(db);
     this.gone = new GoneRows(db);
     db.keep(this.gone);
-    this.newMessages = new NewMessages(db);
-    this.newActivities = new NewActivities(db);
+    this.newMessages = new NewMessages(db, ids);
+    this.newActivities = new NewActivities(db, ids);
     this.newEvents = new NewEvents(db);
+  }
+
+  /** Rows of the instance are written, or will be; but for its values. */
+  touch(instanceId: string): void {
+    this.db.touch(instanceId, ALL_BUT_VALUES);
+  }
+
+  /** As above, of its values. */
+  touchKv(instanceId: string): void {
+    this.db.touch(instanceId, VALUES);
   }
 
   /** How much has happened so far. As long as it stays the same, nothing has. */

@@ -73,7 +73,7 @@ export class AwaitedAcks {
   }
 
   /** `then` is called when no more are waited for. Time stands still until then. A1 */
-  whenHere<T>(since: number, then: () => T): Promise<T> {
+  whenHere<T>(since: number, then: () => T | Promise<T>): Promise<T> {
     const until = since + LONGEST_WAIT_MS;
     const done = new Promise<T>((resolve, reject) => {
       const round = (before: number): void => {

@@ -126,6 +126,7 @@ interface Candidate {
 
 /** `isRunning`: its execution is known to run. */
 export function enqueueActivity(tx: Transaction, item: ActivityExecute, isRunning = false): void {
+  tx.touch(toColumn(item.instance));
   if (item.sessionId === undefined) {
     const instanceId = toColumn(item.instance);
     tx.newActivities.add({ instanceId, item, text: encodeWorkItem(item), at: tx.now, isRunning });
@@ -133,6 +134,7 @@ export function enqueueActivity(tx: Transaction, item: ActivityExecute, isRunnin
     return;
   }
   tx.newActivities.writeAll();
+  tx.ids.forgetActivity();
   tx.db.run(
     insertActivity,
     toColumn(item.instance),

@@ -1,0 +1,182 @@
+// providers/sqlite/writer-program.ts — what the writer's thread runs: it executes write logs, each as one transaction.
+//
+// It is kept as a text, so that it needs no file of its own beside the user's bundle.
+//
+//   W1. A log is executed only if nobody else has committed since the mark, or since the last log; otherwise what its writer
+//       remembered may not be true any more. Looked at under the write lock.
+//   W2. A log is executed whole or not at all. After one that was not, none is until there is another mark: those that follow
+//       rely on it.
+//   W3. Every message is answered, in order: by a message, and in memory that is shared, for who cannot wait for the event loop.
+//   W4. Logs that are there at one moment share a transaction. Where it fails, each is executed by itself.
+
+export interface WriterData {
+  readonly driver: "node:sqlite" | "@photostructure/sqlite";
+  /** A file beside which the package is found. */
+  readonly requireFrom: string;
+  readonly file: string;
+  readonly setUp: readonly string[];
+  /** How many messages are answered, and the last answer: see `WRITER_ANSWERS`. */
+  readonly answered: Int32Array;
+}
+
+/** Where in the shared memory. */
+export const ANSWERED_COUNT = 0;
+export const LAST_ANSWER = 1;
+
+export type WriterMessage =
+  /** What the file has now is what later logs rely on. */
+  | { readonly kind: "mark" }
+  /** Whether nobody else has committed since. */
+  | { readonly kind: "compare" }
+  | { readonly kind: "execute"; readonly texts: readonly string[]; readonly entries: readonly unknown[] }
+  | { readonly kind: "close" };
+
+/** `yes`: it was marked, it is unchanged, it was executed. `others`: somebody else has committed. `no`: whatever else it was. */
+export type WriterAnswer = (typeof WRITER_ANSWERS)[number];
+
+export const WRITER_ANSWERS = Object.freeze(["yes", "others", "no"] as const);
+
+export const WRITER_PROGRAM = `
+"use strict";
+const { parentPort, receiveMessageOnPort, workerData } = require("node:worker_threads");
+const { createRequire } = require("node:module");
+
+const { emitWarning } = process;
+process.emitWarning = (...warning) => {
+  if (warning[1] === "ExperimentalWarning" && String(warning[0]).includes("SQLite")) return;
+  emitWarning.apply(process, warning);
+};
+const { driver, requireFrom, file, setUp, answered } = workerData;
+const { DatabaseSync } = driver === "node:sqlite" ? require(driver) : createRequire(requireFrom)(driver);
+process.emitWarning = emitWarning;
+
+const connection = new DatabaseSync(file);
+for (const script of setUp) connection.exec(script);
+const begin = connection.prepare("BEGIN IMMEDIATE");
+const commit = connection.prepare("COMMIT");
+const rollBack = connection.prepare("ROLLBACK");
+const version = connection.prepare("PRAGMA data_version");
+const statements = [];
+/** Null: no log is executed. W2 */
+let marked = null;
+
+const currentVersion = () => version.get().data_version;
+
+/** Answers for each of them. */
+function executeAll(logs) {
+  const first = executeTogether(logs);
+  if (logs.length === 1 || first !== "no" || marked === null) return logs.map(() => first);
+  return logs.map((log) => keeping(executeTogether([log]))); // W4
+}
+
+function executeTogether(logs) {
+  if (marked === null) return "no"; // W2
+  try {
+    begin.run();
+    if (currentVersion() !== marked) {
+      rollBack.run();
+      return "others"; // W1
+    }
+    for (const entries of logs) execute(entries);
+    commit.run();
+    return "yes";
+  } catch {
+    try {
+      rollBack.run();
+    } catch {
+      // It had not begun, or SQLite has rolled back by itself.
+    }
+    return "no"; // Whoever sent it finds out why, where he runs it himself.
+  }
+}
+
+function execute(entries) {
+  for (let place = 0; place < entries.length; ) {
+    const statement = statements[entries[place]];
+    const rows = entries[place + 1];
+    const end = place + 3 + entries[place + 2];
+    const { changes } = statement.run(...entries.slice(place + 3, end));
+    if (rows >= 0 && Number(changes) !== rows) throw new Error("Other rows than expected.");
+    place = end;
+  }
+}
+
+/** Each has its number, whatever becomes of it. */
+function prepared(text) {
+  try {
+    return connection.prepare(text);
+  } catch {
+    return null;
+  }
+}
+
+/** W2 */
+function keeping(answer) {
+  if (answer !== "yes") marked = null;
+  return answer;
+}
+
+function mark() {
+  try {
+    marked = currentVersion();
+    return "yes";
+  } catch {
+    return "no";
+  }
+}
+
+function compare() {
+  try {
+    if (marked === null) return "no";
+    return currentVersion() === marked ? "yes" : "others";
+  } catch {
+    return "no";
+  }
+}
+
+/** Of one message, or of several logs. */
+function answersOf(kind, messages) {
+  switch (kind) {
+    case "mark":
+      return [keeping(mark())];
+    case "compare":
+      return [keeping(compare())];
+    default:
+      for (const { texts } of messages) for (const text of texts) statements.push(prepared(text));
+      return executeAll(messages.map(({ entries }) => entries)).map(keeping);
+  }
+}
+
+function tell(answers) {
+  const last = ${JSON.stringify(WRITER_ANSWERS)}.indexOf(answers.at(-1));
+  Atomics.store(answered, ${LAST_ANSWER}, last);
+  Atomics.add(answered, ${ANSWERED_COUNT}, answers.length);
+  Atomics.notify(answered, ${ANSWERED_COUNT});
+  parentPort.postMessage(answers); // W3
+}
+
+/** What has come meanwhile, in order. */
+function withNext(message) {
+  const messages = [message];
+  for (let next = receiveMessageOnPort(parentPort); next !== undefined; next = receiveMessageOnPort(parentPort)) {
+    messages.push(next.message);
+  }
+  return messages;
+}
+
+parentPort.on("message", (message) => {
+  const messages = withNext(message);
+  for (let place = 0; place < messages.length; ) {
+    const { kind } = messages[place];
+    if (kind === "close") {
+      connection.close();
+      parentPort.close();
+      return;
+    }
+    let end = place + 1;
+    if (kind === "execute") while (end < messages.length && messages[end].kind === kind) end += 1;
+    tell(answersOf(kind, messages.slice(place, end)));
+    place = end;
+  }
+});
+`;
