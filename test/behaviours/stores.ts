@@ -40,6 +40,7 @@ const OPENERS: Readonly<Record<string, OpenStore>> = {
       ...tools,
       ...SQLITE_FOR_TESTS,
       startsGoAhead,
+      writerThread,
     });
     return {
       provider,
@@ -60,6 +61,9 @@ const SQLITE_FOR_TESTS = { durability: "process-crash", crossProcessPollMs: 0 } 
  * CI does both.
  */
 const startsGoAhead = process.env.DUROXIDE_TEST_STARTS === "always" ? "always" : "never";
+
+/** Whether SQLite's thread writes everything that it can, or nothing. CI does both. */
+const writerThread = process.env.DUROXIDE_TEST_WRITER === "always" ? "always" : "never";
 
 /** The test run says where. */
 function postgresWhereThereIsOne(): Record<string, OpenStore> {

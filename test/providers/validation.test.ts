@@ -25,10 +25,13 @@ const controlled = wrapped((provider, clock) => new ControlledProvider(provider,
 const reversed = (text: string): string => [...text].reverse().join("");
 const encoded = wrapped((provider) => withPayloadCodec(provider, { encode: reversed, decode: reversed }));
 
+const writtenByThread = sqliteFileStore({ durability: "process-crash", writerThread: "always" });
+
 describeProvider("MemoryProvider", memoryStore);
 describeProvider("SqliteProvider in memory", sqliteMemoryStore);
 // Hundreds of files in a row: the contract is the same with fewer syncs.
 describeProvider("SqliteProvider on a file", sqliteFileStore({ durability: "process-crash" }));
+describeProvider("SqliteProvider whose thread writes", writtenByThread);
 describeProvider("an instrumented provider", instrumented);
 describeProvider("a ControlledProvider that controls nothing", controlled);
 describeProvider("a provider behind a payload codec", encoded);

@@ -440,7 +440,7 @@ export class Database {
     if (!this.#isThere) return this.#othersSeen + this.dataVersion();
     if (this.#isIdleThere && this.#open === null && this.#changing === null) void this.#change(() => this.#comeBack());
     this.#isIdleThere = this.#writer.underWay === 0;
-    return this.#othersSeen + this.#lastVersion;
+    return this.#othersSeen + (this.#isIdleThere ? this.dataVersion() : this.#lastVersion);
   }
 
   async #readAll(): Promise<void> {
@@ -641,8 +641,8 @@ export class Database {
   // Transactions that are written down. D10
 
   #isWriterWanted(): boolean {
-    const isAlone = this.isOnlyOne && this.#clock.now() - this.#othersAt >= ALONE_AFTER_MS;
-    return isAlone && !this.#closing.signal.aborted && this.#writer.isWanted(this.#isThere);
+    if (!this.#writer.isWanted(this.#isThere) || this.#closing.signal.aborted) return false;
+    return this.isOnlyOne && this.#clock.now() - this.#othersAt >= ALONE_AFTER_MS;
   }
 
   async #beginThere<T>(work: (db: Database) => T, staysOpen: (result: T) => boolean): Promise<Begun<T>> {

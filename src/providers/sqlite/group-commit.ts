@@ -16,10 +16,11 @@
 //   G9. If such a transaction fails, those who were in it first are run again, before anybody else, as if nobody had gone ahead;
 //       and then each ack: its lock is not there any more, and it is told so. Where one of the first is to blame, and that fails, too,
 //       each of them is run alone (G4), and those who came meanwhile may be before them: none of them had an answer.
-//  G11. Where transactions are written down for another thread, half of the calls are in one, so that one is made while another is
-//       executed; and no third one, so that what comes meanwhile shares the next.
 //  G10. What turns that had gone ahead have changed is told after whoever brought what they answer had his answer: who has just started an
 //       instance, and is told of nothing since, does not look for its end.
+//  G11. Where transactions are written down for another thread, half of the calls are in one, so that one is made while another is
+//       executed; and no third one, so that what comes meanwhile shares the next. Where one is refused, so is the other, and may be
+//       run again before it: none of those in both had an answer.
 
 import { type Clock, holding } from "../../clock.js";
 import { Batcher, type Outcome } from "../../provider/kit/batcher.js";

@@ -67,7 +67,7 @@ export const SQLITE_DEFAULTS: SqliteSettings = Object.freeze({
   /** What has begun a hundred times does not end its process; nor does it stay unknown for ever, if it does. */
   startsGoAhead: "proven",
   /** Half as much again can be done where there is much to do; where there is little, nothing is different. */
-  writerThread: (process.env.DUROXIDE_TEST_WRITER ?? "auto") as "auto",
+  writerThread: "auto",
   clock: systemClock,
   newId: secretSource(),
   /** Nothing is printed in a user's process unless asked for. */

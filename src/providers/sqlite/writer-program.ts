@@ -6,7 +6,8 @@
 //       remembered may not be true any more. Looked at under the write lock.
 //   W2. A log is executed whole or not at all. After one that was not, none is until there is another mark: those that follow
 //       rely on it.
-//   W3. Every message is answered, in order: by a message, and in memory that is shared, for who cannot wait for the event loop.
+//   W3. Every message is answered, in order: by a message, and in memory that is shared, for who cannot wait for the event loop, or finds
+//       the thread dead.
 //   W4. Logs that are there at one moment share a transaction. Where it fails, each is executed by itself.
 
 export interface WriterData {
@@ -15,13 +16,17 @@ export interface WriterData {
   readonly requireFrom: string;
   readonly file: string;
   readonly setUp: readonly string[];
-  /** How many messages are answered, and the last answer: see `WRITER_ANSWERS`. */
-  readonly answered: Int32Array;
+  /** The shared memory, which has these places. */
+  readonly progress: Int32Array;
 }
 
-/** Where in the shared memory. */
+/** How many messages are answered. */
 export const ANSWERED_COUNT = 0;
+/** A place in `WRITER_ANSWERS`. */
 export const LAST_ANSWER = 1;
+/** How many logs are committed. */
+export const COMMITTED_COUNT = 2;
+export const PROGRESS_BYTES = 3 * Int32Array.BYTES_PER_ELEMENT;
 
 export type WriterMessage =
   /** What the file has now is what later logs rely on. */
@@ -46,7 +51,7 @@ process.emitWarning = (...warning) => {
   if (warning[1] === "ExperimentalWarning" && String(warning[0]).includes("SQLite")) return;
   emitWarning.apply(process, warning);
 };
-const { driver, requireFrom, file, setUp, answered } = workerData;
+const { driver, requireFrom, file, setUp, progress } = workerData;
 const { DatabaseSync } = driver === "node:sqlite" ? require(driver) : createRequire(requireFrom)(driver);
 process.emitWarning = emitWarning;
 
@@ -79,6 +84,7 @@ function executeTogether(logs) {
     }
     for (const entries of logs) execute(entries);
     commit.run();
+    Atomics.add(progress, ${COMMITTED_COUNT}, logs.length);
     return "yes";
   } catch {
     try {
@@ -149,9 +155,9 @@ function answersOf(kind, messages) {
 
 function tell(answers) {
   const last = ${JSON.stringify(WRITER_ANSWERS)}.indexOf(answers.at(-1));
-  Atomics.store(answered, ${LAST_ANSWER}, last);
-  Atomics.add(answered, ${ANSWERED_COUNT}, answers.length);
-  Atomics.notify(answered, ${ANSWERED_COUNT});
+  Atomics.store(progress, ${LAST_ANSWER}, last);
+  Atomics.add(progress, ${ANSWERED_COUNT}, answers.length);
+  Atomics.notify(progress, ${ANSWERED_COUNT});
   parentPort.postMessage(answers); // W3
 }
 

@@ -1,14 +1,18 @@
 // providers/sqlite/writer-thread.ts — a thread with a connection of its own, which executes write logs.
 //
-//   T1. Answers come in the order of the messages. A thread that has ended answers everything with no.
+//   T1. Answers come in the order of the messages. A thread that has ended answers everything with no, but for the logs that it had
+//       committed: of those it has left word.
 //   T2. It keeps the process alive only as long as somebody waits for an answer.
+//   T3. It has nothing of what the user's process was started with: no flags, no preloaded modules, no environment.
 
 import { Worker } from "node:worker_threads";
 import type { SqliteDriver } from "./driver.js";
 import { StatementNumbers, WriteLog } from "./write-log.js";
 import {
   ANSWERED_COUNT,
+  COMMITTED_COUNT,
   LAST_ANSWER,
+  PROGRESS_BYTES,
   WRITER_ANSWERS,
   WRITER_PROGRAM,
   type WriterAnswer,
@@ -19,19 +23,37 @@ import {
 /** One that does not answer for so long never will. */
 const LONGEST_STANDSTILL_MS = 10_000;
 
+interface Asked {
+  readonly kind: WriterMessage["kind"];
+  readonly resolve: (answer: WriterAnswer) => void;
+}
+
 export class WriterThread {
   readonly #worker: Worker;
   readonly #numbers = new StatementNumbers();
-  readonly #asked: ((answer: WriterAnswer) => void)[] = [];
+  readonly #asked: Asked[] = [];
   /** Written by the thread. */
-  readonly #answers = new Int32Array(new SharedArrayBuffer(2 * Int32Array.BYTES_PER_ELEMENT));
+  readonly #progress = new Int32Array(new SharedArrayBuffer(PROGRESS_BYTES));
   #messages = 0;
+  /** Logs of which it has said so. */
+  #committed = 0;
   #hasEnded = false;
 
-  /** @throws whatever keeps a thread from being started */
-  constructor({ name }: SqliteDriver, file: string, setUp: readonly string[]) {
-    const workerData: WriterData = { driver: name, requireFrom: import.meta.url, file, setUp, answered: this.#answers };
-    this.#worker = new Worker(WRITER_PROGRAM, { eval: true, execArgv: [], name: "duroxide-sqlite", workerData });
+  /**
+   * `program`: what it runs.
+   *
+   * @throws whatever keeps a thread from being started
+   */
+  constructor({ name }: SqliteDriver, file: string, setUp: readonly string[], program = WRITER_PROGRAM) {
+    const workerData: WriterData = {
+      driver: name,
+      requireFrom: import.meta.url,
+      file,
+      setUp,
+      progress: this.#progress,
+    };
+    const nothing = { execArgv: [], env: {} }; // T3
+    this.#worker = new Worker(program, { eval: true, ...nothing, name: "duroxide-sqlite", workerData });
     this.#worker.unref();
     this.#worker.on("message", (answers: readonly WriterAnswer[]) => this.#answered(answers));
     this.#worker.on("error", () => this.#ended());
@@ -64,15 +86,11 @@ export class WriterThread {
   compareNow(): WriterAnswer {
     if (this.#hasEnded) return "no"; // T1
     void this.compare();
-    const answers = this.#answers;
-    const until = performance.now() + LONGEST_STANDSTILL_MS;
-    for (let count = Atomics.load(answers, ANSWERED_COUNT); count !== this.#messages; ) {
-      const leftMs = until - performance.now();
-      if (leftMs <= 0) return "no";
-      Atomics.wait(answers, ANSWERED_COUNT, count, leftMs);
-      count = Atomics.load(answers, ANSWERED_COUNT);
+    const progress = this.#progress;
+    for (let count = this.#answeredCount(); count !== this.#messages; count = this.#answeredCount()) {
+      if (Atomics.wait(progress, ANSWERED_COUNT, count, LONGEST_STANDSTILL_MS) === "timed-out") return "no";
     }
-    return WRITER_ANSWERS[Atomics.load(answers, LAST_ANSWER)]!;
+    return WRITER_ANSWERS[Atomics.load(progress, LAST_ANSWER)]!;
   }
 
   /** After what it was asked before. */
@@ -90,7 +108,7 @@ export class WriterThread {
     if (this.#hasEnded) return Promise.resolve("no"); // T1
     return new Promise((resolve) => {
       if (this.#asked.length === 0) this.#worker.ref(); // T2
-      this.#asked.push(resolve);
+      this.#asked.push({ kind: message.kind, resolve });
       this.#messages = (this.#messages + 1) | 0; // As the counter does.
       this.#worker.postMessage(message);
     });
@@ -99,11 +117,26 @@ export class WriterThread {
   #answered(answers: readonly WriterAnswer[]): void {
     const asked = this.#asked.splice(0, answers.length);
     if (this.#asked.length === 0) this.#worker.unref(); // T2
-    for (const [place, resolve] of asked.entries()) resolve(answers[place]!);
+    for (const [place, { kind, resolve }] of asked.entries()) {
+      const answer = answers[place]!;
+      if (kind === "execute" && answer === "yes") this.#committed = (this.#committed + 1) | 0;
+      resolve(answer);
+    }
   }
 
+  /** T1. Where one is not committed, none of those after it is. */
   #ended(): void {
     this.#hasEnded = true;
-    for (const resolve of this.#asked.splice(0)) resolve("no"); // T1
+    let untold = (Atomics.load(this.#progress, COMMITTED_COUNT) - this.#committed) | 0;
+    this.#committed = Atomics.load(this.#progress, COMMITTED_COUNT);
+    for (const { kind, resolve } of this.#asked.splice(0)) {
+      const isCommitted = kind === "execute" && untold > 0;
+      if (isCommitted) untold -= 1;
+      resolve(isCommitted ? "yes" : "no");
+    }
+  }
+
+  #answeredCount(): number {
+    return Atomics.load(this.#progress, ANSWERED_COUNT);
   }
 }
