@@ -20,7 +20,7 @@ export const ATOMICITY: readonly Mutant[] = [
     category: "atomicity",
     caughtBy: "atomicity_failure_rollback",
     store: "sqlite",
-    patches: [{ file: "database.ts", find: `this.run("ROLLBACK")`, replace: `this.run("COMMIT")` }],
+    patches: [{ file: "database.ts", find: `this.#runNow("ROLLBACK")`, replace: `this.#runNow("COMMIT")` }],
   },
   {
     name: "a refused ack has released its lock already",

@@ -19,7 +19,7 @@ export const HAND_OVER: readonly Mutant[] = [
     category: "hand_over",
     caughtBy: "refused_neighbour_takes_nothing_along",
     store: "sqlite",
-    patches: [{ file: "group-commit.ts", find: "for (const run of runs) run.giveBack();", replace: "" }],
+    patches: [{ file: "group-commit.ts", find: "for (const run of runs.splice(0)) run.giveBack();", replace: "" }],
   },
   {
     name: "whoever waits is handed work before its commit",

@@ -258,7 +258,7 @@ export const renewTaken`,
     patches: [
       {
         file: "database.ts",
-        find: "    this.#still &= ~prepared.stirs;\n",
+        find: "    this.#still &= ~known.stirs;\n",
         replace: "",
       },
     ],

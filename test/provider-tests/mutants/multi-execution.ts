@@ -42,7 +42,7 @@ export const MULTI_EXECUTION: readonly Mutant[] = [
     patches: [
       {
         file: "instances.ts",
-        find: `    tx.db.run(advanceInstance, executionId, lock.secret, tx.now, instanceId);
+        find: `    tx.db.runBlindly(advanceInstance, executionId, lock.secret, tx.now, instanceId);
 `,
         replace: "",
       },
