@@ -23,6 +23,8 @@ import { ProviderError } from "../../errors.js";
 import { loadDriver, type SqliteConnection, type SqliteDriver, type SqliteStatement, type SqlValue } from "./driver.js";
 import { busyError, closedError, isBusy, toProviderError } from "./driver-errors.js";
 import type { SqliteSettings } from "./options.js";
+import { BUSY_TIMEOUT, setUpOf } from "./set-up.js";
+import { type Known, type ManyRows, Statements, type Tables } from "./statements.js";
 import { ANY_NUMBER, LogRefused, type WriteLog } from "./write-log.js";
 import { Writer } from "./writer.js";
 import type { WriterAnswer } from "./writer-program.js";
@@ -32,8 +34,6 @@ import { WriterThread } from "./writer-thread.js";
 const immediate = setImmediate;
 const tick = process.nextTick.bind(process);
 
-/** How long the library itself may block the event loop for another process's lock: about the length of a commit. */
-const DRIVER_BUSY_TIMEOUT_MS = 20;
 const FIRST_PAUSE_MS = 5;
 const LONGEST_PAUSE_MS = 100;
 
@@ -42,33 +42,6 @@ export const ALONE_AFTER_MS = 1_000;
 
 /** In one statement. Sizes are powers of two, so that a handful of statements is prepared for each table. */
 const MOST_ROWS = 32;
-
-/** A statement for many rows: `before` and `after` stand around as many copies of `row` as there are rows. */
-export class ManyRows {
-  readonly #texts: string[] = [];
-  /** How many values a row has. */
-  readonly width: number;
-
-  constructor(
-    readonly before: string,
-    readonly row: string,
-    readonly after: string,
-  ) {
-    this.width = row.split("?").length - 1;
-  }
-
-  sql(size: number): string {
-    let text = this.#texts[size];
-    if (text === undefined) {
-      text = `${this.before} ${Array.from({ length: size }, () => this.row).join(", ")} ${this.after}`;
-      this.#texts[size] = text;
-    }
-    return text;
-  }
-}
-
-/** Tables, one bit each. */
-export type Tables = number;
 
 /** Writes that wait for company. */
 export interface KeptWrites {
@@ -79,30 +52,6 @@ export interface KeptWrites {
 
 const ALL_TABLES: Tables = -1;
 const NOTHING_KEPT: KeptWrites = { tables: 0, write: () => undefined };
-
-interface Known {
-  /** Null: it was not needed here yet. */
-  statement: SqliteStatement | null;
-  readonly tables: Tables;
-  /** In which of them it may make something ready. What is deleted is not. */
-  readonly stirs: Tables;
-}
-
-const STIRRING = /^\s*(INSERT|UPDATE)/;
-const READING = /^\s*(SELECT|WITH|PRAGMA data_version)/;
-
-const TABLE_BITS = new Map<string, Tables>();
-
-/** Of a statement, or of a name. */
-export function tablesIn(sql: string): Tables {
-  let tables = 0;
-  for (const [name] of sql.matchAll(/duroxide_\w+/g)) {
-    const bit = TABLE_BITS.get(name) ?? 1 << TABLE_BITS.size;
-    TABLE_BITS.set(name, bit);
-    tables |= bit;
-  }
-  return tables;
-}
 
 /** Whether it was committed. False: nothing has happened. */
 type Commit = true | Promise<boolean>;
@@ -155,7 +104,7 @@ export class Database {
   readonly #file: string;
   readonly #clock: Clock;
   readonly #busyTimeoutMs: number;
-  readonly #statements = new Map<string, Known>();
+  readonly #statements: Statements;
   readonly #writer: Writer;
   /** What is being written down just now. Null: whatever runs, runs here. D10 */
   #log: WriteLog | null = null;
@@ -194,7 +143,8 @@ export class Database {
     this.#file = file;
     this.#clock = clock;
     this.#busyTimeoutMs = busyTimeoutMs;
-    const startThread = () => new WriterThread(driver, file, this.#setUpOf(settings));
+    this.#statements = new Statements(connection);
+    const startThread = () => new WriterThread(driver, file, setUpOf(settings, this.#pageBytes()));
     // Whoever drives the time wants everything to happen in the same order each time.
     const isPossible = file !== ":memory:" && (writerThread === "always" || clock.holdWhile === undefined);
     this.#writer = new Writer(isPossible ? writerThread : "never", clock, startThread);
@@ -286,7 +236,7 @@ export class Database {
   /** Where what is not executed yet makes nothing ready, nothing is ready if nothing was before it. D10 */
   #isStillBefore(table: Tables, look: string): boolean {
     if (this.#log === null || ((this.#log.stirs | this.#writer.stirs) & table) !== 0) return false;
-    return this.#prepared(look, this.#known(look)).get() === undefined;
+    return this.#statements.prepared(look).get() === undefined;
   }
 
   /** Whether nothing is ready in the table as of the last commit, whoever made it. Between transactions. D8 */
@@ -322,10 +272,10 @@ export class Database {
 
   /** As `get`, for a statement that reads rows of this instance only. What is not touched may be read at any time. */
   getOf<Row>(instanceId: string, sql: string, ...values: SqlValue[]): Row | undefined {
-    const known = this.#known(sql);
+    const known = this.#statements.known(sql);
     const touched = this.#log === null ? -1 : this.#log.touchedOf(instanceId) | this.#writer.touchedOf(instanceId);
     if ((known.tables & touched) !== 0) return this.get(sql, ...values);
-    return this.#prepared(sql, known).get(...values) as Row | undefined;
+    return this.#statements.prepared(sql, known).get(...values) as Row | undefined;
   }
 
   /** Until the end of the transaction. D6 */
@@ -503,17 +453,11 @@ export class Database {
   #configure(settings: SqliteSettings): void {
     this.execute(BUSY_TIMEOUT);
     if (this.isShared) this.#useWriteAheadLog();
-    for (const script of this.#setUpOf(settings)) this.execute(script);
+    for (const script of setUpOf(settings, this.#pageBytes())) this.execute(script);
   }
 
-  /** Of any connection to the file. */
-  #setUpOf({ durability, maxDatabaseBytes }: SqliteSettings): string[] {
-    const setUp = [BUSY_TIMEOUT, PRAGMAS, `PRAGMA synchronous = ${durability === "full" ? "FULL" : "NORMAL"}`];
-    if (maxDatabaseBytes !== null) {
-      const { page_size } = this.get<{ readonly page_size: number }>("PRAGMA page_size")!;
-      setUp.push(`PRAGMA max_page_count = ${Math.floor(maxDatabaseBytes / page_size)}`);
-    }
-    return setUp;
+  #pageBytes(): number {
+    return this.get<{ readonly page_size: number }>("PRAGMA page_size")!.page_size;
   }
 
   #useWriteAheadLog(): void {
@@ -525,41 +469,26 @@ export class Database {
 
   #statement(sql: string): SqliteStatement {
     const known = this.#meet(sql);
-    if (this.#log !== null && !this.#isAsItWillBe(this.#log, sql, known)) this.#bringHere(this.#log);
-    return this.#prepared(sql, known);
+    if (this.#log !== null && !this.#isAsItWillBe(this.#log, known)) this.#bringHere(this.#log);
+    return this.#statements.prepared(sql, known);
   }
 
   /** Whatever is written down. */
   #runNow(sql: string, ...values: SqlValue[]): number {
-    return Number(this.#prepared(sql, this.#known(sql)).run(...values).changes);
+    return Number(this.#statements.prepared(sql).run(...values).changes);
   }
 
   /** D6 */
   #meet(sql: string): Known {
-    const known = this.#known(sql);
+    const known = this.#statements.known(sql);
     if ((known.tables & this.#kept.tables) !== 0) this.#kept.write(known.tables);
     this.#still &= ~known.stirs;
     return known;
   }
 
-  #known(sql: string): Known {
-    let known = this.#statements.get(sql);
-    if (known === undefined) {
-      const tables = tablesIn(sql);
-      known = { statement: null, tables, stirs: STIRRING.test(sql) ? tables : 0 };
-      this.#statements.set(sql, known);
-    }
-    return known;
-  }
-
-  #prepared(sql: string, known: Known): SqliteStatement {
-    known.statement ??= this.#connection.prepare(sql);
-    return known.statement;
-  }
-
   /** Whether the tables of a statement that only reads have what is not executed yet. D10 */
-  #isAsItWillBe(log: WriteLog, sql: string, { tables }: Known): boolean {
-    return READING.test(sql) && (tables & (log.tables | this.#writer.tables)) === 0;
+  #isAsItWillBe(log: WriteLog, { tables, isReading }: Known): boolean {
+    return isReading && (tables & (log.tables | this.#writer.tables)) === 0;
   }
 
   #writeDown(
@@ -912,16 +841,3 @@ export class Database {
     this.#pause = null;
   }
 }
-
-const BUSY_TIMEOUT = `PRAGMA busy_timeout = ${DRIVER_BUSY_TIMEOUT_MS}`;
-
-const PRAGMAS = `
-  -- As SQLite has it. Four times as many pages cost no less in all, but fifteen milliseconds at a time instead of four.
-  PRAGMA wal_autocheckpoint = 1000;
-  -- After a burst the log gives its space back.
-  PRAGMA journal_size_limit = 67108864;
-  -- 4 MB. SQLite goes through its whole cache at the end of a transaction that has rearranged pages, 50 ns a page: with 64 MB
-  -- that is longer than the commit itself. What does not fit the system has in memory, for 2 µs a page.
-  PRAGMA cache_size = -4096;
-  PRAGMA temp_store = MEMORY;
-`;

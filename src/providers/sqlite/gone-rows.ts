@@ -3,8 +3,9 @@
 //   R1. Each of them is there: whoever removes one knows it for sure. Where fewer go than should, somebody was wrong, and
 //       the transaction is taken back.
 
-import { type Database, type KeptWrites, ManyRows, type Tables, tablesIn } from "./database.js";
+import type { Database, KeptWrites } from "./database.js";
 import type { SqlValue } from "./driver.js";
+import { ManyRows, type Tables, tablesIn } from "./statements.js";
 
 interface Departure {
   readonly table: Tables;

@@ -1,4 +1,3 @@
 export type { StartsGoAhead } from "../../provider/kit/proven-starts.js";
-export type { SqliteDurability, SqliteOptions } from "./options.js";
+export type { SqliteDurability, SqliteOptions, WriterChoice } from "./options.js";
 export { SqliteProvider } from "./sqlite-provider.js";
-export type { WriterChoice } from "./writer.js";

@@ -14,10 +14,11 @@ import { eventTaken } from "../../provider/kit/refusals.js";
 import { letsThrough } from "../../provider/kit/tag-filter.js";
 import { toNullableColumn } from "../../provider/kit/text-column.js";
 import type { TagFilter } from "../../provider/provider.js";
-import { type Database, ManyRows } from "./database.js";
+import type { Database } from "./database.js";
 import type { SqlValue } from "./driver.js";
 import { isConstraintViolation } from "./driver-errors.js";
 import type { LastIds } from "./last-ids.js";
+import { ManyRows } from "./statements.js";
 
 const insertMessages = new ManyRows(
   `INSERT INTO duroxide_orchestrator_queue

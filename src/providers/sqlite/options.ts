@@ -6,10 +6,12 @@ import { type Clock, systemClock } from "../../clock.js";
 import { InvalidOptionsError } from "../../errors.js";
 import { checkOptions, integerBetween, isClock, isFunction, oneOf } from "../../options.js";
 import { STARTS_GO_AHEAD, type StartsGoAhead } from "../../provider/kit/proven-starts.js";
-import { WRITER_CHOICES, type WriterChoice } from "./writer.js";
 
 /** What a commit survives. `full`: a power cut. `process-crash`: the end of the process, but not a power cut. */
 export type SqliteDurability = "full" | "process-crash";
+
+/** When a thread of its own writes. `auto`: where it pays. */
+export type WriterChoice = "auto" | "always" | "never";
 
 /** What a store in a SQLite file may be told. */
 export interface SqliteOptions {
@@ -100,7 +102,7 @@ export function resolveOptions(file: unknown, options: SqliteOptions | undefined
     crossProcessPollMs: integerBetween(0, LONGEST_WAIT_MS),
     maxDatabaseBytes: integerBetween(SMALLEST_DATABASE_BYTES, Number.MAX_SAFE_INTEGER),
     startsGoAhead: oneOf(...STARTS_GO_AHEAD),
-    writerThread: oneOf(...WRITER_CHOICES),
+    writerThread: oneOf("auto", "always", "never"),
     clock: isClock,
     newId: isFunction,
     onWarning: isFunction,

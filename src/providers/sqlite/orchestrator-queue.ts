@@ -11,9 +11,10 @@ import { isStartLike, targetInstance } from "../../history/work-item.js";
 import { lockLost } from "../../provider/kit/refusals.js";
 import { toColumn, toNullableColumn } from "../../provider/kit/text-column.js";
 import type { AbandonOptions, ScheduledId } from "../../provider/provider.js";
-import { type Database, tablesIn } from "./database.js";
+import type { Database } from "./database.js";
 import { newSecret, partsOf, tokenOf } from "./lock-token.js";
 import type { OwnTurn } from "./own-locks.js";
+import { tablesIn } from "./statements.js";
 import type { Transaction } from "./transaction.js";
 
 const insertMessage = `

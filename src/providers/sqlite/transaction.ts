@@ -6,12 +6,13 @@
 //       the commit.
 
 import { Effects } from "../../provider/kit/effects.js";
-import { type Database, tablesIn } from "./database.js";
+import type { Database } from "./database.js";
 import { GoneRows } from "./gone-rows.js";
 import type { KnownInstances } from "./known-instances.js";
 import type { LastIds } from "./last-ids.js";
 import { NewActivities, NewEvents, NewMessages } from "./new-rows.js";
 import type { OwnLocks } from "./own-locks.js";
+import { tablesIn } from "./statements.js";
 
 const VALUES = tablesIn("duroxide_kv_store, duroxide_kv_delta");
 const ALL_BUT_VALUES = ~VALUES;

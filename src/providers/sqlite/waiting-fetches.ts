@@ -17,10 +17,11 @@ import type {
   SemVerRange,
 } from "../../provider/provider.js";
 import type { Served, ServedAhead } from "./batch-run.js";
-import type { Database, Tables } from "./database.js";
+import type { Database } from "./database.js";
 import { type AheadCandidate, aheadInLine, fetchAhead, fetchOrchestration } from "./fetch-orchestration.js";
 import { NextDue } from "./next-due.js";
 import { MESSAGES, nextMessageAt } from "./orchestrator-queue.js";
+import type { Tables } from "./statements.js";
 import type { Transaction } from "./transaction.js";
 import { ACTIVITIES, fetchActivity, nextActivityAt } from "./worker-queue.js";
 

@@ -18,11 +18,12 @@ import type {
   ScheduledId,
   TagFilter,
 } from "../../provider/provider.js";
-import { type Database, tablesIn } from "./database.js";
+import type { Database } from "./database.js";
 import { executionState } from "./instances.js";
 import { newSecret, partsOf, placeOf, tokenOf } from "./lock-token.js";
 import { enqueueMessage } from "./orchestrator-queue.js";
 import { claimSession, touchSession } from "./sessions.js";
+import { tablesIn } from "./statements.js";
 import type { Transaction } from "./transaction.js";
 
 const insertActivity = `

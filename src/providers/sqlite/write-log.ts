@@ -5,8 +5,8 @@
 //   L2. What it writes nobody can read before it is executed. Of an instance that it does not touch everything can be read.
 //   L3. Whoever wants to know more has it executed first, on his own connection.
 
-import type { Tables } from "./database.js";
 import type { SqlValue } from "./driver.js";
+import type { Tables } from "./statements.js";
 
 /** What it relies on has not happened: nothing of it is executed, and it must be made again. */
 export class LogRefused extends Error {

@@ -10,15 +10,11 @@
 //   E3. Whatever the thread does not do is done here: where there can be none, where it has ended, what it refuses.
 
 import type { Clock } from "../../clock.js";
-import type { Tables } from "./database.js";
+import type { WriterChoice } from "./options.js";
+import type { Tables } from "./statements.js";
 import type { WriteLog } from "./write-log.js";
 import type { WriterAnswer } from "./writer-program.js";
 import type { WriterThread } from "./writer-thread.js";
-
-/** When a thread of its own writes. `auto`: where it pays. */
-export type WriterChoice = (typeof WRITER_CHOICES)[number];
-
-export const WRITER_CHOICES = Object.freeze(["auto", "always", "never"] as const);
 
 /** Calls in a batch, on average. */
 const LARGE = 32;
