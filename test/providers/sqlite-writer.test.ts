@@ -1,6 +1,7 @@
 // A thread of its own writes what is written down for it. Whoever calls must not notice: not where somebody else commits in between,
 // where what was written down is refused, or where the thread dies.
 
+import { readFileSync, writeFileSync } from "node:fs";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { act, completed, done, raised, scheduled, start, started, turn } from "../../src/provider-tests/builders.js";
 import { fetchTurn, fetchWork, takeTurn, takeWork } from "../../src/provider-tests/steps.js";
@@ -11,6 +12,7 @@ import { WRITER_PROGRAM, type WriterAnswer } from "../../src/providers/sqlite/wr
 import { WriterThread } from "../../src/providers/sqlite/writer-thread.js";
 import { HandClock } from "./hand-clock.js";
 import { running, type Warm } from "./running-instance.js";
+import { ChildProgram } from "./sqlite-child.js";
 import { openConnection } from "./sqlite-connection.js";
 import { commitsIn, lockedTurns, openStore } from "./sqlite-store.js";
 
@@ -347,5 +349,24 @@ describe("a store", () => {
     const enqueued = outcomes.filter(({ status }) => status === "fulfilled").length;
     expect(enqueued).toBe(300);
     expect(count("orchestrator_queue")).toBe(301);
+  });
+
+  test("lets its process end, and its thread has nothing of what the process was started with", async () => {
+    const { file, count } = await open({ writerThread: "never" });
+    const preloaded = `${file}.preloaded`;
+    writeFileSync(
+      `${file}.cjs`,
+      `const { workerData } = require("node:worker_threads");
+       require("node:fs").appendFileSync(${JSON.stringify(preloaded)}, (workerData?.file ?? "a process") + "\\n");`,
+    );
+    vi.stubEnv("NODE_OPTIONS", `--require ${file}.cjs`);
+    onTestFinished(() => void vi.unstubAllEnvs());
+    const child = new ChildProgram("writer", file);
+
+    expect(await child.line()).toBe("60 started");
+    expect(await child.ended()).toEqual({ signal: null, stderr: "" });
+    expect(count("orchestrator_queue")).toBe(61);
+    const loaded = readFileSync(preloaded, "utf8");
+    expect([loaded.includes("a process"), loaded.includes(file)]).toEqual([true, false]);
   });
 });
