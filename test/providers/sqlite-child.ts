@@ -28,11 +28,21 @@ export class ChildProgram {
     onTestFinished(() => void this.#child.kill("SIGKILL"));
   }
 
-  /** The next line that it prints. */
-  async line(): Promise<string> {
+  /** The next line that it prints. Null: it has ended. */
+  async next(): Promise<string | null> {
     const { value, done } = await this.#lines.next();
-    if (done) throw new Error(`the program ended without another line: ${this.#stderr}`);
-    return value;
+    return done ? null : value;
+  }
+
+  /** As `next`, where there must be one. */
+  async line(): Promise<string> {
+    const line = await this.next();
+    if (line === null) throw new Error(`the program ended without another line: ${this.#stderr}`);
+    return line;
+  }
+
+  kill(): void {
+    this.#child.kill("SIGKILL");
   }
 
   send(line: string): void {
