@@ -336,6 +336,25 @@ describe("nobody goes ahead", () => {
 });
 
 describe("a transaction from which turns have gone ahead", () => {
+  test("is not met by whoever waited with it for another process to let go of the file", async () => {
+    const { clock, provider, connection } = await open({ busyTimeoutMs: 1_000 });
+    const warm: Warm = new Map();
+    const held = await running(provider, "a", warm);
+    const { taken } = await onTurn(clock, provider, warm, ({ lockToken }) =>
+      provider.ackOrchestrationItem(lockToken, NEXT("a")),
+    );
+    connection.exec("BEGIN IMMEDIATE");
+    const outcome = provider.ackWorkItem(held.lockToken, done("a", 2));
+    await clock.advance(1);
+    const other = provider.enqueueForOrchestrator(start("b"));
+    await clock.advance(1);
+    connection.exec("ROLLBACK");
+
+    await clock.advance(200);
+    expect(await Promise.all([other, outcome, taken])).toEqual(["enqueued", undefined, undefined]);
+    expect(await provider.read("a")).toHaveLength(4);
+  });
+
   test("keeps readers waiting, who then see all of it", async () => {
     const { clock, provider } = await open();
     const warm: Warm = new Map();

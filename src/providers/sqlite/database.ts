@@ -398,8 +398,8 @@ export class Database {
     this.#readers = [];
     if (readers.length === 0) return;
     try {
-      while (this.#open !== null && !this.#isOpenThere) await this.#open; // D9
-      await this.#whenUnlocked(() => this.#look(() => readAlone(readers)));
+      const before = () => (this.#isOpenThere ? null : this.#open); // D9
+      await this.#whenUnlocked(() => this.#look(() => readAlone(readers)), before);
     } catch (error) {
       for (const { fail } of readers) fail(error);
     }
@@ -809,19 +809,22 @@ export class Database {
   }
 
   /** Here, after whatever is under way. */
-  async #whenNobodyWrites<T>(attempt: () => T): Promise<T> {
-    for (;;) {
-      if (this.#open !== null)
-        await this.#open; // D9
-      else if (this.#changing !== null) await this.#changing;
-      else if (this.#isThere) await this.#change(() => this.#comeBack());
-      else return this.#whenUnlocked(attempt);
-    }
+  #whenNobodyWrites<T>(attempt: () => T): Promise<T> {
+    return this.#whenUnlocked(attempt, () => this.#underWay());
   }
 
-  async #whenUnlocked<T>(attempt: () => T): Promise<T> {
+  /** What a transaction here must wait for. Null: nothing. */
+  #underWay(): Promise<void> | null {
+    if (this.#open !== null) return this.#open; // D9
+    if (this.#changing !== null) return this.#changing;
+    return this.#isThere ? this.#change(() => this.#comeBack()) : null;
+  }
+
+  /** `before`: what must have ended first, each time that it is tried. */
+  async #whenUnlocked<T>(attempt: () => T, before: () => Promise<void> | null = () => null): Promise<T> {
     const deadline = this.#clock.now() + this.#busyTimeoutMs;
     for (let tries = 0; ; tries += 1) {
+      for (let ended = before(); ended !== null; ended = before()) await ended;
       if (this.#isClosed) throw new NoTransaction("closed");
       try {
         if (this.#pause === null) return attempt();
