@@ -18,11 +18,12 @@
 //       remembered of this epoch, and on those before it; the thread executes it only if nobody else has committed since. Where
 //       one is refused, the epoch ends, and it is run here.
 
-import { type Clock, holding, sleep } from "../../clock.js";
+import { type Clock, holding } from "../../clock.js";
 import { ProviderError } from "../../errors.js";
 import { loadDriver, type SqliteConnection, type SqliteDriver, type SqliteStatement, type SqlValue } from "./driver.js";
 import { busyError, closedError, isBusy, toProviderError } from "./driver-errors.js";
 import type { SqliteSettings } from "./options.js";
+import { NoTransaction, Patience } from "./patience.js";
 import { BUSY_TIMEOUT, setUpOf } from "./set-up.js";
 import { type Known, type ManyRows, Statements, type Tables } from "./statements.js";
 import { ANY_NUMBER, LogRefused, type WriteLog } from "./write-log.js";
@@ -33,9 +34,6 @@ import { WriterThread } from "./writer-thread.js";
 // Captured at load, so that the fake timers of a test framework do not make it lie.
 const immediate = setImmediate;
 const tick = process.nextTick.bind(process);
-
-const FIRST_PAUSE_MS = 5;
-const LONGEST_PAUSE_MS = 100;
 
 /** Who has not seen others commit for so long is alone, as far as that can be known. */
 export const ALONE_AFTER_MS = 1_000;
@@ -89,13 +87,6 @@ function readAlone(readers: readonly Reader[]): void {
   }
 }
 
-/** Why no transaction came about. Whoever wanted one is told in the words of its operation, by `explain`. */
-export class NoTransaction extends Error {
-  constructor(readonly reason: "busy" | "closed") {
-    super(`No transaction: ${reason}.`);
-  }
-}
-
 /** How many connections this process has to each file. */
 const CONNECTIONS = new Map<string, number>();
 
@@ -104,6 +95,7 @@ export class Database {
   readonly #file: string;
   readonly #clock: Clock;
   readonly #busyTimeoutMs: number;
+  readonly #patience: Patience;
   readonly #statements: Statements;
   readonly #writer: Writer;
   /** What is being written down just now. Null: whatever runs, runs here. D10 */
@@ -125,7 +117,6 @@ export class Database {
   /** Whether the snapshot of whoever reads is what the last write transaction here has left. */
   #isOurs = false;
   readonly #closing = new AbortController();
-  #pause: Promise<void> | null = null;
   /** Resolves when the transaction that was left open has ended. Null: there is none. D9 */
   #open: Promise<void> | null = null;
   /** Whether that one is only written down. */
@@ -143,6 +134,7 @@ export class Database {
     this.#file = file;
     this.#clock = clock;
     this.#busyTimeoutMs = busyTimeoutMs;
+    this.#patience = new Patience(clock, busyTimeoutMs, this.#closing.signal);
     this.#statements = new Statements(connection);
     const startThread = () => new WriterThread(driver, file, setUpOf(settings, this.#pageBytes()));
     // Whoever drives the time wants everything to happen in the same order each time.
@@ -162,7 +154,7 @@ export class Database {
     }
     const database = new Database(connection, file, driver, settings);
     try {
-      await database.#whenUnlocked(() => database.#configure(settings));
+      await database.#patience.whenUnlocked(() => database.#configure(settings));
     } catch (error) {
       database.close();
       throw database.explain("open", error);
@@ -399,7 +391,7 @@ export class Database {
     if (readers.length === 0) return;
     try {
       const before = () => (this.#isOpenThere ? null : this.#open); // D9
-      await this.#whenUnlocked(() => this.#look(() => readAlone(readers)), before);
+      await this.#patience.whenUnlocked(() => this.#look(() => readAlone(readers)), before);
     } catch (error) {
       for (const { fail } of readers) fail(error);
     }
@@ -443,6 +435,7 @@ export class Database {
     this.beginClosing();
     void this.#readAll(); // D5
     this.#isClosed = true;
+    this.#patience.end();
     const others = (CONNECTIONS.get(this.#file) ?? 0) - 1;
     if (others > 0) CONNECTIONS.set(this.#file, others);
     else CONNECTIONS.delete(this.#file);
@@ -549,7 +542,7 @@ export class Database {
         end();
         return { result, isCommitted: true };
       },
-      replace: (work) => this.#whenUnlocked(() => this.#transact(work)).finally(end),
+      replace: (work) => this.#patience.whenUnlocked(() => this.#transact(work)).finally(end),
     };
   }
 
@@ -615,7 +608,7 @@ export class Database {
         if (hasEnded) return this.writeForMany(work);
         try {
           if (this.#isThere) await this.#change(() => this.#comeBack());
-          return await this.#whenUnlocked(() => this.#transact(work));
+          return await this.#patience.whenUnlocked(() => this.#transact(work));
         } finally {
           end();
         }
@@ -810,7 +803,7 @@ export class Database {
 
   /** Here, after whatever is under way. */
   #whenNobodyWrites<T>(attempt: () => T): Promise<T> {
-    return this.#whenUnlocked(attempt, () => this.#underWay());
+    return this.#patience.whenUnlocked(attempt, () => this.#underWay());
   }
 
   /** What a transaction here must wait for. Null: nothing. */
@@ -818,29 +811,5 @@ export class Database {
     if (this.#open !== null) return this.#open; // D9
     if (this.#changing !== null) return this.#changing;
     return this.#isThere ? this.#change(() => this.#comeBack()) : null;
-  }
-
-  /** `before`: what must have ended first, each time that it is tried. */
-  async #whenUnlocked<T>(attempt: () => T, before: () => Promise<void> | null = () => null): Promise<T> {
-    const deadline = this.#clock.now() + this.#busyTimeoutMs;
-    for (let tries = 0; ; tries += 1) {
-      for (let ended = before(); ended !== null; ended = before()) await ended;
-      if (this.#isClosed) throw new NoTransaction("closed");
-      try {
-        if (this.#pause === null) return attempt();
-      } catch (error) {
-        if (!isBusy(error)) throw error;
-      }
-      if (this.#closing.signal.aborted) throw new NoTransaction("closed"); // D5
-      const leftMs = deadline - this.#clock.now();
-      if (leftMs <= 0) throw new NoTransaction("busy");
-      this.#pause ??= this.#sleep(Math.min(FIRST_PAUSE_MS * 2 ** tries, LONGEST_PAUSE_MS, leftMs));
-      await this.#pause; // D4
-    }
-  }
-
-  async #sleep(delayMs: number): Promise<void> {
-    await sleep(this.#clock, delayMs, this.#closing.signal);
-    this.#pause = null;
   }
 }

@@ -27,10 +27,11 @@ import { Batcher, type Outcome } from "../../provider/kit/batcher.js";
 import type { Effects } from "../../provider/kit/effects.js";
 import type { InstanceChange } from "../../provider/provider.js";
 import { BatchRun, type Call, type Servants, type Served, type ServedAhead, ServingFailed } from "./batch-run.js";
-import { type Database, NoTransaction, type OpenTransaction } from "./database.js";
+import type { Database, OpenTransaction } from "./database.js";
 import { KnownInstances } from "./known-instances.js";
 import { LastIds } from "./last-ids.js";
 import { OwnLocks } from "./own-locks.js";
+import { NoTransaction } from "./patience.js";
 import { Transaction } from "./transaction.js";
 import { type AheadAck, AheadPace, AwaitedAcks } from "./turns-ahead.js";
 
