@@ -137,9 +137,7 @@ export class Database {
     this.#patience = new Patience(clock, busyTimeoutMs, this.#closing.signal);
     this.#statements = new Statements(connection);
     const startThread = () => new WriterThread(driver, file, setUpOf(settings, this.#pageBytes()));
-    // Whoever drives the time wants everything to happen in the same order each time.
-    const isPossible = file !== ":memory:" && (writerThread === "always" || clock.holdWhile === undefined);
-    this.#writer = new Writer(isPossible ? writerThread : "never", clock, startThread);
+    this.#writer = new Writer(file === ":memory:" ? "never" : writerThread, clock, startThread);
     CONNECTIONS.set(file, (CONNECTIONS.get(file) ?? 0) + 1);
   }
 

@@ -33,8 +33,8 @@ export interface SqliteOptions {
    */
   readonly startsGoAhead?: StartsGoAhead;
   /**
-   * Whether a thread of its own writes and syncs, while the event loop goes on. `auto`: where many calls share a transaction for a while, and
-   * only on the system's clock. It costs some ten megabytes of memory. `always` is for tests; `never` is what it says. @default "auto"
+   * Whether a thread of its own writes and syncs, while the event loop goes on. `auto`: while many calls share each transaction, which takes
+   * some ten megabytes of memory. `always` is for tests, `never` for whoever wants no thread. @default "auto"
    */
   readonly writerThread?: WriterChoice;
   /** @default the system's clock */
@@ -68,7 +68,7 @@ export const SQLITE_DEFAULTS: SqliteSettings = Object.freeze({
   maxDatabaseBytes: null,
   /** What has begun a hundred times does not end its process; nor does it stay unknown for ever, if it does. */
   startsGoAhead: "proven",
-  /** Half as much again can be done where there is much to do; where there is little, nothing is different. */
+  /** More can be done where there is much to do; where there is little, nothing is different. */
   writerThread: "auto",
   clock: systemClock,
   newId: secretSource(),

@@ -7,8 +7,11 @@
 //       that was handed over after it.
 //   E2. It goes there where batches have been large for a while, and comes back where they are small; and for a moment after a
 //       transaction that could not be written down, a longer one each time that comes soon.
+//       It never goes there on a computer with a single core; nor where somebody drives the time, who wants everything to happen in the
+//       same order each time.
 //   E3. Whatever the thread does not do is done here: where there can be none, where it has ended, what it refuses.
 
+import { availableParallelism } from "node:os";
 import type { Clock } from "../../clock.js";
 import type { WriterChoice } from "./options.js";
 import type { Tables } from "./statements.js";
@@ -42,7 +45,7 @@ export class Writer {
   #pausesUntil = Number.NEGATIVE_INFINITY;
 
   constructor(choice: WriterChoice, clock: Clock, startThread: () => WriterThread) {
-    this.#choice = choice;
+    this.#choice = choice === "auto" && !couldPay(clock) ? "never" : choice;
     this.#clock = clock;
     this.#startThread = startThread;
   }
@@ -146,4 +149,9 @@ export class Writer {
       this.#isUp = true;
     });
   }
+}
+
+/** E2 */
+function couldPay(clock: Clock): boolean {
+  return clock.holdWhile === undefined && availableParallelism() > 1;
 }
