@@ -173,6 +173,66 @@ describe("while a batch is on its way", () => {
   });
 });
 
+describe("the share of a batch", () => {
+  test("is what it takes of those who wait", async () => {
+    const shares: (readonly [number, number])[] = [];
+    const shareOf = (waiting: number, inFlight: number): number => {
+      shares.push([waiting, inFlight]);
+      return Math.ceil((waiting + inFlight) / 2);
+    };
+    const { batcher, flights } = inTheAir({ maxInFlight: 9, shareOf });
+    const all = submitAll(batcher, "a", "b", "c", "d", "e");
+    await rounds(5);
+
+    expect(flights.map(({ calls }) => calls)).toEqual([
+      ["a", "b", "c"],
+      ["d", "e"],
+    ]);
+    expect(shares).toEqual([
+      [5, 0],
+      [2, 3],
+    ]);
+    for (const flight of flights) await flight.land();
+    expect(await all).toEqual(["a!", "b!", "c!", "d!", "e!"]);
+  });
+
+  test("may be nothing as long as another batch is on its way, and is looked for again when that has ended", async () => {
+    const { batcher, flights } = inTheAir({ maxInFlight: 9, shareOf: (_waiting, inFlight) => (inFlight > 0 ? 0 : 2) });
+    const all = submitAll(batcher, "a", "b", "c");
+    await rounds(5);
+    expect(flights.map(({ calls }) => calls)).toEqual([["a", "b"]]);
+
+    await flights[0]!.land();
+
+    expect(flights.map(({ calls }) => calls)).toEqual([["a", "b"], ["c"]]);
+    await flights[1]!.land();
+    expect(await all).toEqual(["a!", "b!", "c!"]);
+  });
+
+  test.each<readonly [string, () => number]>([
+    ["nothing", () => 0],
+    ["less", () => -1],
+  ])("is one where no batch is on its way, also if it is said to be %s", async (_, shareOf) => {
+    const { batcher, batches } = atOnce(echo, { shareOf });
+    expect(await submitAll(batcher, "a", "b")).toEqual(["a!", "b!"]);
+    expect(batches).toEqual([["a"], ["b"]]);
+  });
+
+  test.each<readonly [string, () => number]>([
+    ["no number", () => Number.NaN],
+    [
+      "an error",
+      () => {
+        throw new Error("no share");
+      },
+    ],
+  ])("is all that a batch may take where it is %s", async (_, shareOf) => {
+    const { batcher, batches } = atOnce(echo, { shareOf, maxCalls: 2 });
+    expect(await submitAll(batcher, "a", "b", "c")).toEqual(["a!", "b!", "c!"]);
+    expect(batches).toEqual([["a", "b"], ["c"]]);
+  });
+});
+
 describe("a call that is refused", () => {
   test("rejects alone: its neighbours have their answers", async () => {
     const answer: Answer = [{ value: "first" }, { error: refused }, { value: "third" }];

@@ -12,6 +12,7 @@
 //   B7. A call may be answered before its batch is over. That answer counts, and leaves its key and its place in its lane to the next.
 //   B8. Where more is pending than one batch takes, the next begins when the event loop comes round again: it is put together while
 //       the one before is executed.
+//   B9. A batch takes no more than its share, and at least one call where no other batch is on its way: else nobody would begin it.
 
 import { InvalidOptionsError, MisuseError, ProviderError } from "../../errors.js";
 import { checkOptions, integerBetween, isFunction } from "../../options.js";
@@ -49,8 +50,8 @@ export interface BatcherOptions<Call, R> {
   /** How many batches may be on their way at once. @default 1 */
   readonly maxInFlight?: number;
   /**
-   * How many calls the next batch takes at the most, where so many wait and so many are on their way. 0: none until a batch has ended; then one
-   * must be on its way. @default (waiting, inFlight) => Infinity
+   * How many calls the next batch takes at the most, where so many wait and so many are on their way. 0: none, until one that is on its way has
+   * ended. @default (waiting, inFlight) => Infinity
    */
   readonly shareOf?: (waiting: number, inFlight: number) => number;
   /** Sum of `sizeOf` in one batch; a single larger call goes alone. @default no limit */
@@ -179,9 +180,9 @@ export class Batcher<Call, R> {
 
   /** Takes what goes next: the oldest, as many as fit, but for those whose key (B4) or lane (B6) somebody has. */
   #gather(): readonly Pending<Call, R>[] {
-    const { maxBytes, shareOf } = this.#options;
-    const maxCalls = Math.min(this.#options.maxCalls, shareOf(this.#waiting.length, this.#callsInFlight));
-    if (maxCalls <= 0) return [];
+    const { maxBytes } = this.#options;
+    const maxCalls = this.#share();
+    if (maxCalls < 1) return [];
     const batch: Pending<Call, R>[] = [];
     const left: Pending<Call, R>[] = [];
     const lanesLeft = new Set<string>();
@@ -209,6 +210,19 @@ export class Batcher<Call, R> {
     }
     this.#waiting = left;
     return batch;
+  }
+
+  /** How many calls the next batch may take. B9 */
+  #share(): number {
+    const { maxCalls, shareOf } = this.#options;
+    let share: number;
+    try {
+      share = shareOf(this.#waiting.length, this.#callsInFlight);
+    } catch {
+      return maxCalls; // B5: nobody is to blame, and all of them are to be answered.
+    }
+    if (!(share < maxCalls)) return maxCalls; // Nor is it a number, perhaps.
+    return this.#inFlight > 0 ? share : Math.max(1, share);
   }
 
   #start(batch: readonly Pending<Call, R>[]): void {

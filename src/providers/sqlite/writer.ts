@@ -37,8 +37,8 @@ export class Writer {
   #thread: WriterThread | null = null;
   #isUp = false;
   #isImpossible = false;
-  /** Handed over, and not answered. */
-  readonly #logs = new Set<WriteLog>();
+  /** Handed over, and not answered: one or two, in order. No set: it would keep what it no longer holds (decision 0007). */
+  readonly #logs: WriteLog[] = [];
   #last: Promise<unknown> = Promise.resolve();
   #load = 0;
   #pauseMs = SHORTEST_PAUSE_MS;
@@ -90,11 +90,11 @@ export class Writer {
   }
 
   async execute(log: WriteLog): Promise<WriterAnswer> {
-    this.#logs.add(log);
+    this.#logs.push(log);
     const answering = this.#thread!.execute(log);
     this.#last = answering;
     const answer = await answering;
-    this.#logs.delete(log);
+    this.#logs.splice(this.#logs.indexOf(log), 1);
     return answer;
   }
 
@@ -105,7 +105,7 @@ export class Writer {
 
   /** How many logs are not answered. */
   get underWay(): number {
-    return this.#logs.size;
+    return this.#logs.length;
   }
 
   /** What logs that are not answered write. */
