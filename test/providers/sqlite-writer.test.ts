@@ -249,6 +249,42 @@ describe("a thread", () => {
     expect([await inserting(2), rows()]).toEqual(["others", [1, 5, 6]]);
   });
 
+  test("is handed values as they are, and so is whoever runs its log himself", async () => {
+    const { started, other } = await thread();
+    const values = [
+      "",
+      "a",
+      null,
+      0,
+      1,
+      -1,
+      2.5,
+      -2.5,
+      2 ** 53 - 1,
+      "größer als 🚀",
+      "",
+      null,
+      "x".repeat(100_000),
+      "'\\\n\u0001",
+    ];
+    other.exec("CREATE TABLE duroxide_values (nr INTEGER PRIMARY KEY, value)");
+    const log = started.newLog();
+    const insert = "INSERT INTO duroxide_values (value) VALUES (?)";
+    for (const place of values.keys()) log.add(insert, 1, 1, values, place, place + 1);
+    log.add(`${insert}${", (?)".repeat(values.length - 1)}`, 1, values.length, values, 0, values.length);
+    await started.mark();
+    expect(await started.execute(log)).toBe("yes");
+    const written = other.prepare("SELECT value FROM duroxide_values ORDER BY nr").all();
+    expect(written.map((row) => (row as { value: unknown }).value)).toEqual([...values, ...values]);
+
+    const replayed: unknown[] = [];
+    log.replay((_sql, those) => {
+      replayed.push(...those);
+      return those.length;
+    });
+    expect(replayed).toEqual([...values, ...values]);
+  });
+
   test("executes nothing where other rows are met than were reckoned with", async () => {
     const { started, rows } = await thread();
     await started.mark();

@@ -4,6 +4,8 @@
 //       which nobody asks how many rows they met.
 //   L2. What it writes nobody can read before it is executed. Of an instance that it does not touch everything can be read.
 //   L3. Whoever wants to know more has it executed first, on his own connection.
+//   L4. It crosses between threads as one text, of all its texts, and one list of numbers, which says what is where: to hand over
+//       thousands of values one by one would take longer than to make them.
 
 import type { SqlValue } from "./driver.js";
 import type { Tables } from "./statements.js";
@@ -45,37 +47,75 @@ export class StatementNumbers {
   }
 }
 
+/** How values stand among the numbers: one that is an integer from 0 up as itself, and the others so. L4 */
+export const NULL = Number.NaN;
+/** Before any other number. */
+export const NUMBER = Number.POSITIVE_INFINITY;
+/** Of a text its length, and it is the next of the texts. */
+export const lengthAs = (length: number): number => -1 - length;
+
+/** What crosses. L4 */
+export interface PackedLog {
+  readonly numbers: Float64Array;
+  readonly text: string;
+}
+
 export class WriteLog {
-  /** Of one statement after the other: its number, how many rows it must change, how many values it has, and those. */
-  readonly entries: SqlValue[] = [];
+  /** Of one statement after the other: its number, how many rows it must change, how many values it has, and those. L4 */
+  readonly #numbers: number[] = [];
+  readonly #texts: string[] = [];
   /** What it writes. L2 */
   tables: Tables = 0;
   /** Where it may make something ready. */
   stirs: Tables = 0;
   readonly #touched = new Map<string, Tables>();
-  readonly #numbers: StatementNumbers;
+  readonly #statements: StatementNumbers;
 
-  constructor(numbers: StatementNumbers) {
-    this.#numbers = numbers;
+  constructor(statements: StatementNumbers) {
+    this.#statements = statements;
   }
 
   /** A statement with the values from `from` to `to`. */
   add(sql: string, tables: Tables, rows: number, values: readonly SqlValue[], from: number, to: number): void {
     this.tables |= tables;
-    const { entries } = this;
-    entries.push(this.#numbers.numberOf(sql), rows, to - from);
-    for (let place = from; place < to; place += 1) entries.push(values[place]!);
+    const numbers = this.#numbers;
+    numbers.push(this.#statements.numberOf(sql), rows, to - from);
+    for (let place = from; place < to; place += 1) {
+      const value = values[place]!;
+      if (typeof value === "string") {
+        numbers.push(lengthAs(value.length));
+        this.#texts.push(value);
+      } else if (value === null) {
+        numbers.push(NULL);
+      } else {
+        if (!(value >= 0 && Number.isInteger(value))) numbers.push(NUMBER);
+        numbers.push(value);
+      }
+    }
+  }
+
+  packed(): PackedLog {
+    return { numbers: new Float64Array(this.#numbers), text: this.#texts.join("") };
   }
 
   /** L3. `execute` answers how many rows the statement has changed. False: they were others than expected. */
   replay(execute: (sql: string, values: readonly SqlValue[]) => number): boolean {
-    const { entries } = this;
-    for (let place = 0; place < entries.length; ) {
-      const [number, rows, width] = entries.slice(place, place + 3) as [number, number, number];
-      const end = place + 3 + width;
-      const changes = execute(this.#numbers.textOf(number), entries.slice(place + 3, end));
+    const numbers = this.#numbers;
+    let nextText = 0;
+    for (let place = 0; place < numbers.length; ) {
+      const [number, rows, width] = numbers.slice(place, place + 3) as [number, number, number];
+      place += 3;
+      const values: SqlValue[] = [];
+      while (values.length < width) {
+        const at = numbers[place]!;
+        place += 1;
+        if (at >= 0 && at !== NUMBER) values.push(at);
+        else if (at < 0) values.push(this.#texts[nextText++]!);
+        else if (at === NUMBER) values.push(numbers[place++]!);
+        else values.push(null);
+      }
+      const changes = execute(this.#statements.textOf(number), values);
       if (rows !== ANY_NUMBER && changes !== rows) return false;
-      place = end;
     }
     return true;
   }

@@ -10,6 +10,8 @@
 //       the thread dead.
 //   W4. Logs that are there at one moment share a transaction. Where it fails, each is executed by itself.
 
+import type { PackedLog } from "./write-log.js";
+
 export interface WriterData {
   readonly driver: "node:sqlite" | "@photostructure/sqlite";
   /** A file beside which the package is found. */
@@ -33,7 +35,8 @@ export type WriterMessage =
   | { readonly kind: "mark" }
   /** Whether nobody else has committed since. */
   | { readonly kind: "compare" }
-  | { readonly kind: "execute"; readonly texts: readonly string[]; readonly entries: readonly unknown[] }
+  /** `statements`: those that are new, in the order of their numbers. */
+  | { readonly kind: "execute"; readonly statements: readonly string[]; readonly log: PackedLog }
   | { readonly kind: "close" };
 
 /** `yes`: it was marked, it is unchanged, it was executed. `others`: somebody else has committed. `no`: whatever else it was. */
@@ -82,7 +85,7 @@ function executeTogether(logs) {
       rollBack.run();
       return "others"; // W1
     }
-    for (const entries of logs) execute(entries);
+    for (const log of logs) execute(log);
     commit.run();
     Atomics.add(progress, ${COMMITTED_COUNT}, logs.length);
     return "yes";
@@ -96,14 +99,30 @@ function executeTogether(logs) {
   }
 }
 
-function execute(entries) {
-  for (let place = 0; place < entries.length; ) {
-    const statement = statements[entries[place]];
-    const rows = entries[place + 1];
-    const end = place + 3 + entries[place + 2];
-    const { changes } = statement.run(...entries.slice(place + 3, end));
+/** Reads what \`write-log.ts\` has packed. */
+function execute({ numbers, text }) {
+  let from = 0;
+  for (let place = 0; place < numbers.length; ) {
+    const statement = statements[numbers[place]];
+    const rows = numbers[place + 1];
+    const width = numbers[place + 2];
+    place += 3;
+    const values = new Array(width);
+    for (let nr = 0; nr < width; nr += 1) {
+      const at = numbers[place];
+      place += 1;
+      if (at < 0) {
+        values[nr] = text.slice(from, from - 1 - at);
+        from -= 1 + at;
+      } else if (at === Infinity) {
+        values[nr] = numbers[place];
+        place += 1;
+      } else {
+        values[nr] = at >= 0 ? at : null;
+      }
+    }
+    const { changes } = statement.run(...values);
     if (rows >= 0 && Number(changes) !== rows) throw new Error("Other rows than expected.");
-    place = end;
   }
 }
 
@@ -148,8 +167,8 @@ function answersOf(kind, messages) {
     case "compare":
       return [keeping(compare())];
     default:
-      for (const { texts } of messages) for (const text of texts) statements.push(prepared(text));
-      return executeAll(messages.map(({ entries }) => entries)).map(keeping);
+      for (const message of messages) for (const text of message.statements) statements.push(prepared(text));
+      return executeAll(messages.map(({ log }) => log)).map(keeping);
   }
 }
 

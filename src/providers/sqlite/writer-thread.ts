@@ -78,8 +78,8 @@ export class WriterThread {
     return this.#ask({ kind: "compare" });
   }
 
-  execute({ entries }: WriteLog): Promise<WriterAnswer> {
-    return this.#ask({ kind: "execute", texts: this.#numbers.takeUntold(), entries });
+  execute(log: WriteLog): Promise<WriterAnswer> {
+    return this.#ask({ kind: "execute", statements: this.#numbers.takeUntold(), log: log.packed() });
   }
 
   /** As `compare`, and everything stands still until all is answered. */
