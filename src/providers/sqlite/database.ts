@@ -11,7 +11,7 @@
 //   D7. What write transactions have seen and written is as they left it while the epoch lasts. It ends when another
 //       connection has committed, and when a transaction is taken back.
 //   D8. Who asks between transactions whether anything is ready hears of what others have committed until the event loop last
-//       came round.
+//       came round; or, while something that is written down is on its way, when that is answered.
 //   D9. A write transaction may be left open, and be finished later. Until it has ended, everybody else waits for that; who only
 //       reads does not wait for one that is only written down.
 //  D10. A write transaction may be written down, for the writer's thread to execute while the next one is made. It relies on what is
@@ -238,11 +238,7 @@ export class Database {
   #isAlone(): boolean {
     if (this.#isClosed) return false;
     if (this.#isVersionFresh || (this.#isThere && this.#writer.underWay > 0)) return true; // D10
-    try {
-      if (this.dataVersion() !== this.#lastVersion) return false;
-    } catch {
-      return false; // Whoever looks then hears of it in the words of the contract.
-    }
+    if (this.#versionNow() !== this.#lastVersion) return false;
     this.#isVersionFresh = true;
     immediate(() => {
       this.#isVersionFresh = false;
@@ -726,7 +722,7 @@ export class Database {
   /** The thread marks what the file has; where that is what was left here, it is what this epoch relies on. */
   async #goThere(): Promise<void> {
     const answer = await this.#writer.mark();
-    this.#isThere = answer === "yes" && this.#isLeftAsItWas();
+    this.#isThere = answer === "yes" && this.#versionNow() === this.#lastVersion;
     if (!this.#isThere) this.#writer.pause();
   }
 
@@ -734,21 +730,18 @@ export class Database {
   async #comeBack(): Promise<void> {
     await this.#writer.idle();
     if (!this.#isThere) return;
-    const version = this.#isClosed ? 0 : this.dataVersion();
+    const version = this.#versionNow();
     const answer = await this.#writer.compare();
     if (!this.#isThere) return;
     this.#isThere = false;
-    if (answer === "yes") this.#takeForOurs(version);
+    if (answer === "yes" && version !== null) this.#takeForOurs(version);
     else this.#forgetVersion(answer === "others");
   }
 
   /** What others commit from now on, whoever asks between transactions hears of. D8 */
   #noteVersion(): void {
-    try {
-      this.#takeForOurs(this.dataVersion());
-    } catch {
-      // Then whoever asks looks, and hears of it in the words of the contract.
-    }
+    const version = this.#versionNow();
+    if (version !== null) this.#takeForOurs(version);
   }
 
   /** Whatever has been committed until then, the thread has. */
@@ -758,11 +751,12 @@ export class Database {
     this.#isVersionFresh = false;
   }
 
-  #isLeftAsItWas(): boolean {
+  /** Null: it cannot be told. Whoever looks for something hears why, in the words of the contract. */
+  #versionNow(): number | null {
     try {
-      return !this.#isClosed && this.dataVersion() === this.#lastVersion;
+      return this.#isClosed ? null : this.dataVersion();
     } catch {
-      return false;
+      return null;
     }
   }
 
