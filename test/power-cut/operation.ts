@@ -1,7 +1,12 @@
 // test/power-cut/operation.ts — what a program did to the files of its store, one thing after the other.
 
 /** Files are named as in the folder of the store. */
-export type Operation =
+export type Operation = Deed & {
+  /** Which thread did it. Not there: nobody asks. */
+  readonly thread?: number;
+};
+
+type Deed =
   | { readonly kind: "create"; readonly file: string }
   | { readonly kind: "write"; readonly file: string; readonly offset: number; readonly data: Buffer }
   | { readonly kind: "truncate"; readonly file: string; readonly size: number }

@@ -3,12 +3,16 @@
 //   S1. Everything counts that the program asks of the kernel for the folder of its store. What is not understood here is an
 //       error, never left out. What needs no call at all (memory, io_uring) shows when the operations do not amount to the
 //       files that are there in the end: a recording is complete, or there is none.
-//   S2. All of it is one thread's, so that the order of the lines is the order of the calls; and a mark, which is a write to
-//       another file by the same thread, has its exact place among them.
+//   S2. One file for all threads, in the order in which strace met their calls: it is one process, and no call starts or ends
+//       without it. Timestamps would not do: the time of a call (-T) begins when its arguments are written down, which for a
+//       page takes longer than the call. Calls that change something come in the order of their ends. Two that were under way at
+//       once are an error: their order is not known, and is never guessed.
+//   S3. A mark may be written while another thread changes the store. It stands before every change that had not ended when it
+//       began: whatever it tells of must not need those.
 
 import { spawn, spawnSync } from "node:child_process";
 import { createReadStream } from "node:fs";
-import { readdir, rm } from "node:fs/promises";
+import { rm } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
@@ -50,39 +54,67 @@ export async function record(
   { folder, marks }: Recorded,
   operations: Operation[],
 ): Promise<void> {
-  const traces = join(dirname(folder), "trace");
-  const options = ["-ff", "-qq", "--seccomp-bpf", "-y", "-xx", "-s", String(LONGEST_STRING), "-e", `trace=${CALLS}`];
-  const child = spawn("strace", [...options, "-o", traces, ...command], { stdio: ["ignore", "inherit", "pipe"] });
+  const trace = join(dirname(folder), "trace");
+  const options = ["-f", "-qq", "--seccomp-bpf", "-y", "-xx", "-s", String(LONGEST_STRING), "-e", `trace=${CALLS}`];
+  const child = spawn("strace", [...options, "-o", trace, ...command], { stdio: ["ignore", "inherit", "pipe"] });
   const ended = new Promise<string>((resolve, reject) => {
     child.once("error", reject);
     child.once("close", (code, signal) => resolve(signal ?? `code ${code}`));
   });
   const [end, complaints] = await Promise.all([ended, text(child.stderr)]);
   if (end !== "code 0" && end !== "SIGKILL") throw new Error(`The recorded program ended with ${end}: ${complaints}`);
-  await readTraces(traces, { folder, marks }, operations);
+  const lines = createInterface({ input: createReadStream(trace), crlfDelay: Number.POSITIVE_INFINITY });
+  operations.push(...(await operationsIn(lines, { folder, marks }, operations)));
+  await rm(trace);
 }
 
-/** strace writes a file for each thread; exactly one of them may have touched the store. S2 */
-async function readTraces(traces: string, recorded: Recorded, operations: Operation[]): Promise<void> {
-  const names = (await readdir(dirname(traces))).filter((name) => name.startsWith(`${basename(traces)}.`));
-  let threads = 0;
-  for (const name of names) {
-    const file = join(dirname(traces), name);
-    const before = operations.length;
-    await readTrace(file, recorded, operations);
-    if (operations.length > before) threads += 1;
-    await rm(file);
-  }
-  if (threads !== 1)
-    throw new Error(`${threads} threads have touched the store; the order of their calls is not known.`);
+/** A call, and the line in which it began. */
+interface Begun {
+  readonly text: string;
+  readonly line: number;
 }
 
-async function readTrace(file: string, { folder, marks }: Recorded, operations: Operation[]): Promise<void> {
-  const reader = new TraceReader(folder, marks, filesAfter(operations));
-  for await (const line of createInterface({ input: createReadStream(file), crlfDelay: Number.POSITIVE_INFINITY })) {
-    const operation = reader.operationOf(line);
-    if (operation !== null) operations.push(operation);
+/** `thread what`, padded. */
+const LINE = /^(?<thread>\d+) +(?<what>.*)$/;
+/** Another thread's line comes between the two of this call. */
+const UNFINISHED = " <unfinished ...>";
+const RESUMED = /^<\.\.\. \w+ resumed>/;
+
+/** What the lines of strace tell, after what was done `before`. S2, S3 */
+export async function operationsIn(
+  lines: Iterable<string> | AsyncIterable<string>,
+  { folder, marks }: Recorded,
+  before: readonly Operation[],
+): Promise<readonly Operation[]> {
+  const reader = new TraceReader(folder, marks, filesAfter(before));
+  const placed: { readonly line: number; readonly operation: Operation }[] = [];
+  const underWay = new Map<string, Begun>();
+  let lastChange: Begun = { text: "", line: -1 };
+  let line = -1;
+  for await (const written of lines) {
+    line += 1;
+    const { thread = "", what = "" } = LINE.exec(written)?.groups ?? fail(written);
+    if (what.endsWith(UNFINISHED)) {
+      underWay.set(thread, { text: what.slice(0, -UNFINISHED.length), line });
+      continue;
+    }
+    const begun = underWay.get(thread);
+    const call = RESUMED.test(what) && begun !== undefined ? whole(begun, what) : { text: what, line };
+    if (call.line !== line) underWay.delete(thread);
+    const operation = reader.operationOf(call.text);
+    if (operation === null) continue;
+    const isMark = operation.kind === "mark";
+    placed.push({ line: isMark ? call.line : line, operation: { ...operation, thread: Number(thread) } });
+    if (isMark) continue;
+    if (call.line < lastChange.line) throw atOnce(lastChange.text, call.text);
+    lastChange = { text: call.text, line };
   }
+  for (const { text } of underWay.values()) if (reader.isOurs(text)) throw notUnderstood(text + UNFINISHED);
+  return placed.sort((one, other) => one.line - other.line).map(({ operation }) => operation);
+}
+
+function whole({ text, line }: Begun, rest: string): Begun {
+  return { text: text + rest.replace(RESUMED, ""), line };
 }
 
 function filesAfter(operations: readonly Operation[]): Set<string> {
@@ -113,19 +145,20 @@ class TraceReader {
   readonly #marks: string;
   /** The files that there are. */
   readonly #files: Set<string>;
-  readonly #isOurs: (line: string) => boolean;
+  /** Whether it is about the store or the marks. */
+  readonly isOurs: (line: string) => boolean;
 
   constructor(folder: string, marks: string, files: Set<string>) {
     this.#folder = folder;
     this.#marks = marks;
     this.#files = files;
     const [folderInHex, marksInHex] = [hexOf(folder), hexOf(marks)];
-    this.#isOurs = (line) => line.includes(folderInHex) || line.includes(marksInHex);
+    this.isOurs = (line) => line.includes(folderInHex) || line.includes(marksInHex);
   }
 
   /** Null: it changes nothing that counts. */
   operationOf(line: string): Operation | null {
-    if (!this.#isOurs(line)) return null;
+    if (!this.isOurs(line)) return null;
     const call = parse(line);
     if (call.result === -1 && call.note.startsWith(" ENOENT")) return null;
     if (call.result < 0) throw notUnderstood(line);
@@ -224,6 +257,11 @@ function decoded(hex: string): Buffer {
 
 function hexOf(path: string): string {
   return Buffer.from(path).toString("hex").replaceAll(/../g, "\\x$&");
+}
+
+function atOnce(one: string, other: string): Error {
+  const shown = [one, other].map((text) => text.slice(0, 150)).join(" and ");
+  return new Error(`Two threads have changed the store at once, and the order is not known: ${shown}`);
 }
 
 function notUnderstood(line: string): Error {
