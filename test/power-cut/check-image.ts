@@ -30,6 +30,8 @@ export interface Cut {
   readonly acknowledgements: readonly Acknowledgement[];
   /** For each of them, how many commits there were when it was given. */
   readonly commitsAt: readonly number[];
+  /** How many of them whoever heard the last one may rely on. */
+  readonly commitsTold: number;
   readonly commits: Commits;
   readonly instances: number;
 }
@@ -54,7 +56,7 @@ export async function checkImage(image: Image, cut: Cut, { claimsFull, resumes }
   if (evidence === null) return { problems, lostAcknowledgements: 0, lostCommits: 0 };
   const isThere = ({ evidence: wanted }: Acknowledgement): boolean => wanted.every((each) => evidence.has(each));
   const lost = cut.acknowledgements.filter((each) => !isThere(each));
-  const lostCommits = commit === null ? 0 : Math.max(0, (cut.commitsAt.at(-1) ?? 0) - commit);
+  const lostCommits = commit === null ? 0 : Math.max(0, cut.commitsTold - commit);
   const early = cut.acknowledgements.filter((each, place) => cut.commitsAt[place]! <= (commit ?? -1) && !isThere(each));
   if (early.length > 0) problems.push(`acknowledged before its commit: ${told(early)}`); // I3
   if (claimsFull && lost.length > 0) problems.push(`lost: ${told(lost)}`); // I4

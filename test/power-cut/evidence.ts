@@ -2,7 +2,7 @@
 //
 //   E1. A turn leaves its events, as they were; an activity its answer, a start its instance, a message itself: in the queue,
 //       or in the history that has taken it up.
-//   E2. An acknowledgement is written down after the call has resolved, before anything else happens.
+//   E2. An acknowledgement is written down after the call has resolved, before anything else happens in its thread.
 
 import { createHash } from "node:crypto";
 import { writeSync } from "node:fs";
@@ -34,19 +34,22 @@ export class AcknowledgingProvider extends ProviderWrapper {
   }
 
   override async enqueueForOrchestrator(item: OrchestratorItem, options?: EnqueueOptions): Promise<EnqueueOutcome> {
+    const evidence = evidenceOfItem(item);
     const outcome = await super.enqueueForOrchestrator(item, options);
-    this.#note("enqueue", evidenceOfItem(item));
+    this.#note("enqueue", evidence);
     return outcome;
   }
 
   override async ackOrchestrationItem(lockToken: string, turn: TurnCommit): Promise<void> {
+    const evidence = turn.events.map(eventAsItWas);
     await super.ackOrchestrationItem(lockToken, turn);
-    this.#note("turn", turn.events.map(eventAsItWas));
+    this.#note("turn", evidence);
   }
 
   override async ackWorkItem(lockToken: string, completion: OrchestratorItem | null): Promise<void> {
+    const evidence = completion === null ? [] : evidenceOfItem(completion);
     await super.ackWorkItem(lockToken, completion);
-    this.#note("activity", completion === null ? [] : evidenceOfItem(completion));
+    this.#note("activity", evidence);
   }
 
   #note(call: Acknowledgement["call"], evidence: readonly string[]): void {

@@ -4,6 +4,7 @@ import { parseArgs } from "node:util";
 import { systemClock } from "../../src/clock.js";
 import { messageOf } from "../../src/errors.js";
 import type { SqliteDurability } from "../../src/providers/sqlite/index.js";
+import type { WriterChoice } from "../../src/providers/sqlite/writer.js";
 import { type Losses, lossesOf, type Spread } from "./losses.js";
 import { type CutReport, cutPower } from "./power-cuts.js";
 import { recordWorkload } from "./recording.js";
@@ -11,6 +12,7 @@ import { whyNoRecording } from "./strace.js";
 
 interface Arguments {
   readonly durability: SqliteDurability;
+  readonly writer: WriterChoice;
   readonly seed: number;
   readonly cuts: number;
   readonly images: number;
@@ -19,6 +21,7 @@ interface Arguments {
 }
 
 const DURABILITIES: readonly SqliteDurability[] = ["full", "process-crash"];
+const WRITERS: readonly WriterChoice[] = ["always", "never"];
 const PROBLEMS_SHOWN = 50;
 const PROGRESS_EVERY = 100;
 
@@ -28,7 +31,7 @@ if (reason !== null) {
   process.stdout.write(`Power cuts skipped: ${reason}.\n`);
   process.exit(0);
 }
-const recording = await recordWorkload(given.durability, given.instances);
+const recording = await recordWorkload(given.durability, given.instances, given.writer);
 const { images, ...report } = await cutPower(recording, {
   seed: given.seed,
   cuts: given.cuts,
@@ -43,10 +46,19 @@ function readArguments(): Arguments {
   const text = { type: "string" } as const;
   try {
     const { values } = parseArgs({
-      options: { durability: text, seed: text, cuts: text, images: text, instances: text, json: { type: "boolean" } },
+      options: {
+        durability: text,
+        writer: text,
+        seed: text,
+        cuts: text,
+        images: text,
+        instances: text,
+        json: { type: "boolean" },
+      },
     });
     return {
-      durability: durabilityOf(values.durability ?? "full"),
+      durability: oneOf("durability", DURABILITIES, values.durability ?? "full"),
+      writer: oneOf("writer", WRITERS, values.writer ?? "never"),
       seed: numberOf("seed", values.seed ?? systemClock.now() % 1_000_000),
       cuts: numberOf("cuts", values.cuts ?? 200),
       images: numberOf("images", values.images ?? 3),
@@ -55,17 +67,16 @@ function readArguments(): Arguments {
     };
   } catch (error) {
     const numbers = ["seed", "cuts", "images", "instances"].map((name) => `[--${name} NUMBER]`).join(" ");
-    process.stderr.write(
-      `${messageOf(error)}\nusage: npm run power-cut -- [--durability ${DURABILITIES.join("|")}] ${numbers} [--json]\n`,
-    );
+    const words = `[--durability ${DURABILITIES.join("|")}] [--writer ${WRITERS.join("|")}]`;
+    process.stderr.write(`${messageOf(error)}\nusage: npm run power-cut -- ${words} ${numbers} [--json]\n`);
     process.exit(2);
   }
 }
 
-function durabilityOf(text: string): SqliteDurability {
-  const durability = DURABILITIES.find((each) => each === text);
-  if (durability === undefined) throw new Error(`--durability: there is no '${text}'`);
-  return durability;
+function oneOf<T extends string>(name: string, words: readonly T[], text: string): T {
+  const word = words.find((each) => each === text);
+  if (word === undefined) throw new Error(`--${name}: there is no '${text}'`);
+  return word;
 }
 
 function numberOf(name: string, text: string | number): number {
@@ -89,6 +100,7 @@ function format(report: Omit<CutReport, "images">, losses: readonly Losses[]): s
     ["recorded", `${instances} orchestrations at durability "${durability}": ${report.operations} operations`],
     ["of which", `${report.syncs} syncs, ${report.checkpoints} of them of the database file`],
     ["promised", `${report.acknowledgements} acknowledgements in ${report.commits} commits`],
+    ["of which", `${report.commitsOfWriter} commits are those of the writer's thread`],
     ["images", `${losses.reduce((sum, { images }) => sum + images, 0)}, of ${cuts} cuts; seed ${seed}`],
     ...losses.map((loss) => [loss.fate, lossInWords(loss)]),
     ["problems", String(report.problems.length)],

@@ -17,6 +17,8 @@ const INSTANCES = 30;
 const CUTS = { seed: 1, cuts: 20, imagesPerCut: 2 };
 /** Enough to find what is planted; the first find ends it. */
 const SEARCH = { seed: 1, cuts: 100, imagesPerCut: 2, resumes: false, stopsAtFirst: true };
+/** Commits of the store's writer, and of others: several in each group of orders. */
+const LEAST_OF_WRITER = 40;
 /** Of a recording, or a hundred images on a machine that is busy. */
 const TIMEOUT_MS = 240_000;
 
@@ -56,6 +58,59 @@ describe.skipIf(missing !== null)(`after a power cut${missing === null ? "" : ` 
     },
     TIMEOUT_MS,
   );
+
+  describe("where the store has a thread that writes", () => {
+    let threadFull: Recording;
+    let threadProcessCrash: Recording;
+
+    beforeAll(async () => {
+      threadFull = await recordWorkload("full", INSTANCES, "always");
+      threadProcessCrash = await recordWorkload("process-crash", INSTANCES, "always");
+    }, TIMEOUT_MS);
+
+    test(
+      'with durability "full", nothing that was acknowledged is missing, and the rest is done',
+      async () => {
+        const report = await cutPower(threadFull, CUTS);
+
+        expect(report.problems).toEqual([]);
+        expect(report.images.filter(({ lostAcknowledgements }) => lostAcknowledgements > 0)).toEqual([]);
+        expect(report.commitsOfWriter).toBeGreaterThanOrEqual(LEAST_OF_WRITER);
+        expect(report.commits - report.commitsOfWriter).toBeGreaterThanOrEqual(LEAST_OF_WRITER);
+        // One in each process.
+        expect(writersOf(threadFull).size).toBe(2);
+        // The log was emptied into the database by a writer, too.
+        const checkpoints = threadFull.operations.filter((each) => isSyncOf(DATABASE, each));
+        expect(checkpoints.length).toBeGreaterThanOrEqual(3);
+        expect(checkpoints.some(({ thread }) => writersOf(threadFull).has(thread))).toBe(true);
+      },
+      TIMEOUT_MS,
+    );
+
+    test(
+      'with durability "process-crash", only the last commits are missing, and the rest is done',
+      async () => {
+        const report = await cutPower(threadProcessCrash, CUTS);
+
+        expect(report.problems).toEqual([]);
+        expect(report.images.some(({ lostCommits }) => lostCommits > 0)).toBe(true);
+        expect(report.commitsOfWriter).toBeGreaterThanOrEqual(LEAST_OF_WRITER);
+      },
+      TIMEOUT_MS,
+    );
+
+    test(
+      "a thread that does not sync its commits is found",
+      async () => {
+        const writers = writersOf(threadFull);
+        const report = await searched(threadFull, (operations) =>
+          operations.filter((each) => !(writers.has(each.thread) && isSyncOf(LOG, each))),
+        );
+        expect(report.problems.join("\n")).toMatch(/lost: \d+ acknowledgements/);
+      },
+      TIMEOUT_MS,
+    );
+  });
 
   describe("what would be wrong is found:", () => {
     test(
@@ -118,7 +173,13 @@ describe.skipIf(missing !== null)(`after a power cut${missing === null ? "" : ` 
       async () => {
         const half = played(full, full.operations.length / 2);
         const image = await changed(half.disk.now(), "DELETE FROM duroxide_orchestrator_queue");
-        const cut = { acknowledgements: [], commitsAt: [], commits: half.commits, instances: INSTANCES };
+        const cut = {
+          acknowledgements: [],
+          commitsAt: [],
+          commitsTold: 0,
+          commits: half.commits,
+          instances: INSTANCES,
+        };
         const { problems } = await checkImage(image, cut, { claimsFull: true, resumes: true });
         expect(problems).toEqual(["the database never was in this state", expect.stringMatching(/^does not resume: /)]);
       },
@@ -191,6 +252,17 @@ function acknowledgedEarly(operations: readonly Operation[]): Operation[] {
     changes = [];
   }
   return [...early, ...changes];
+}
+
+/** Threads that acknowledge nothing. */
+function writersOf({ operations }: Recording): ReadonlySet<number | undefined> {
+  const threads = (each: readonly Operation[]): Set<number | undefined> => new Set(each.map(({ thread }) => thread));
+  const acknowledging = threads(operations.filter(({ kind }) => kind === "mark"));
+  return new Set([...threads(operations)].filter((thread) => !acknowledging.has(thread)));
+}
+
+function isSyncOf(file: string, operation: Operation): boolean {
+  return operation.kind === "sync" && operation.file === file;
 }
 
 function logHeaders({ operations }: Recording): number {

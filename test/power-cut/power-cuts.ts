@@ -2,6 +2,8 @@
 //
 //   P1. The cuts, and what becomes of unsynced writes, follow from the seed.
 //   P2. A recording is gone through once: the disk and the commits are those of the cut that is looked at.
+//   P3. An acknowledgement may come while another thread is at the next commit. At durability "full" that one is not told of
+//       before its sync; without a sync there is no telling, and it counts.
 
 import { pick, type Random, seeded } from "../engine/random-program.js";
 import { type Cut, checkImage, type Verdict } from "./check-image.js";
@@ -36,6 +38,8 @@ export interface CutReport {
   readonly operations: number;
   readonly acknowledgements: number;
   readonly commits: number;
+  /** Those of threads that acknowledge nothing: of the store's writer. */
+  readonly commitsOfWriter: number;
   readonly syncs: number;
   /** Of the database file, which is what ends a checkpoint. */
   readonly checkpoints: number;
@@ -48,7 +52,7 @@ export async function cutPower(recording: Recording, options: CutOptions): Promi
   const { seed, claimsFull = durability === "full", resumes = true, stopsAtFirst = false } = options;
   const random = seeded(seed);
   const cuts = chooseCuts(operations, options.cuts, random);
-  const tape = new Tape();
+  const tape = new Tape(durability === "full");
   const images: Looked[] = [];
   const isKnown = (): boolean => stopsAtFirst && (images.at(-1)?.problems.length ?? 0) > 0;
   for (const cut of cuts) {
@@ -67,6 +71,7 @@ export async function cutPower(recording: Recording, options: CutOptions): Promi
     operations: operations.length,
     acknowledgements: tape.cut.acknowledgements.length,
     commits: tape.cut.commits.count,
+    commitsOfWriter: tape.commitsOfWriter,
     syncs: countOf(operations, ({ kind }) => kind === "sync"),
     checkpoints: countOf(operations, (operation) => operation.kind === "sync" && operation.file === DATABASE),
     images,
@@ -86,10 +91,30 @@ class Tape {
   readonly #commits = new Commits();
   readonly #acknowledgements: Acknowledgement[] = [];
   readonly #commitsAt: number[] = [];
+  readonly #commitsOf = new Map<number | undefined, number>();
+  readonly #acknowledging = new Set<number | undefined>();
+  readonly #syncsCommits: boolean;
+  /** The write that was a commit, until something is done after it. */
+  #commit: Operation | null = null;
+  #commitsTold = 0;
   #played = 0;
 
+  constructor(syncsCommits: boolean) {
+    this.#syncsCommits = syncsCommits;
+  }
+
   get cut(): Omit<Cut, "instances"> {
-    return { acknowledgements: this.#acknowledgements, commitsAt: this.#commitsAt, commits: this.#commits };
+    return {
+      acknowledgements: this.#acknowledgements,
+      commitsAt: this.#commitsAt,
+      commitsTold: this.#commitsTold,
+      commits: this.#commits,
+    };
+  }
+
+  get commitsOfWriter(): number {
+    const others = [...this.#commitsOf].filter(([thread]) => !this.#acknowledging.has(thread));
+    return others.reduce((sum, [, commits]) => sum + commits, 0);
   }
 
   playUntil(operations: readonly Operation[], cut: number): void {
@@ -97,11 +122,21 @@ class Tape {
   }
 
   #play(operation: Operation): void {
+    if (operation.kind === "mark") return this.#acknowledge(operation.line, operation.thread);
+    const before = this.#commits.count;
     this.disk.apply(operation);
     this.#commits.apply(operation);
-    if (operation.kind !== "mark") return;
-    this.#acknowledgements.push(JSON.parse(operation.line) as Acknowledgement);
+    const isCommit = this.#commits.count > before;
+    this.#commit = isCommit ? operation : null;
+    if (isCommit) this.#commitsOf.set(operation.thread, (this.#commitsOf.get(operation.thread) ?? 0) + 1);
+  }
+
+  #acknowledge(line: string, thread: number | undefined): void {
+    this.#acknowledging.add(thread);
+    this.#acknowledgements.push(JSON.parse(line) as Acknowledgement);
     this.#commitsAt.push(this.#commits.count);
+    const isUnderWay = this.#syncsCommits && this.#commit !== null && this.#commit.thread !== thread; // P3
+    this.#commitsTold = this.#commits.count - (isUnderWay ? 1 : 0);
   }
 }
 

@@ -5,18 +5,24 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { SqliteDurability } from "../../src/providers/sqlite/index.js";
+import type { WriterChoice } from "../../src/providers/sqlite/writer.js";
 import { Disk } from "./disk.js";
 import { DATABASE, LOG, type Operation } from "./operation.js";
 import { record } from "./strace.js";
 
 export interface Recording {
   readonly durability: SqliteDurability;
+  readonly writer: WriterChoice;
   /** How many orchestrations were started. */
   readonly instances: number;
   readonly operations: readonly Operation[];
 }
 
-export async function recordWorkload(durability: SqliteDurability, instances: number): Promise<Recording> {
+export async function recordWorkload(
+  durability: SqliteDurability,
+  instances: number,
+  writer: WriterChoice = "never",
+): Promise<Recording> {
   const parent = await realpath(await mkdtemp(join(tmpdir(), "duroxide-power-cut-")));
   try {
     const folder = await mkdtemp(join(parent, "store-"));
@@ -25,11 +31,11 @@ export async function recordWorkload(durability: SqliteDurability, instances: nu
     const operations: Operation[] = [];
     for (const life of ["first", "second"]) {
       const program = [path("../../scripts/run-typescript.mjs"), path("./workload-program.ts")];
-      const command = [process.execPath, ...program, file, marks, durability, String(instances), life];
+      const command = [process.execPath, ...program, file, marks, durability, String(instances), writer, life];
       await record(command, { folder, marks }, operations);
     }
     await checkComplete(operations, folder);
-    return { durability, instances, operations };
+    return { durability, writer, instances, operations };
   } finally {
     await rm(parent, { recursive: true, force: true });
   }
