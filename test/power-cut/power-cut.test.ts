@@ -100,6 +100,20 @@ describe.skipIf(missing !== null)(`after a power cut${missing === null ? "" : ` 
     );
 
     test(
+      "what is acknowledged while the thread is at its next commit promises nothing of that one",
+      async () => {
+        const operations = acknowledgedLate(threadFull);
+        const isAmid = ({ kind }: Operation, place: number): boolean =>
+          kind === "sync" && operations[place - 1]?.kind === "mark";
+        expect(operations.filter(isAmid).length).toBeGreaterThan(10);
+
+        const report = await cutPower({ ...threadFull, operations }, { ...SEARCH, imagesPerCut: 1 });
+        expect(report.problems).toEqual([]);
+      },
+      TIMEOUT_MS,
+    );
+
+    test(
       "a thread that does not sync its commits is found",
       async () => {
         const writers = writersOf(threadFull);
@@ -252,6 +266,21 @@ function acknowledgedEarly(operations: readonly Operation[]): Operation[] {
     changes = [];
   }
   return [...early, ...changes];
+}
+
+/** As if whoever hears of a commit of the thread were slow: until just before the thread syncs the next, or he does something himself. */
+function acknowledgedLate(recording: Recording): readonly Operation[] {
+  const writers = writersOf(recording);
+  const late: Operation[] = [];
+  const held: Operation[] = [];
+  for (const operation of recording.operations) {
+    if (operation.kind === "mark") held.push(operation);
+    else {
+      if (!writers.has(operation.thread) || isSyncOf(LOG, operation)) late.push(...held.splice(0));
+      late.push(operation);
+    }
+  }
+  return [...late, ...held];
 }
 
 /** Threads that acknowledge nothing. */
