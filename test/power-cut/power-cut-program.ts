@@ -3,8 +3,7 @@
 import { parseArgs } from "node:util";
 import { systemClock } from "../../src/clock.js";
 import { messageOf } from "../../src/errors.js";
-import type { SqliteDurability } from "../../src/providers/sqlite/index.js";
-import type { WriterChoice } from "../../src/providers/sqlite/writer.js";
+import type { SqliteDurability, WriterChoice } from "../../src/providers/sqlite/index.js";
 import { type Losses, lossesOf, type Spread } from "./losses.js";
 import { type CutReport, cutPower } from "./power-cuts.js";
 import { recordWorkload } from "./recording.js";

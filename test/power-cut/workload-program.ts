@@ -8,8 +8,7 @@
 
 import { openSync } from "node:fs";
 import { ALONE_AFTER_MS } from "../../src/providers/sqlite/database.js";
-import { type SqliteDurability, SqliteProvider } from "../../src/providers/sqlite/index.js";
-import type { WriterChoice } from "../../src/providers/sqlite/writer.js";
+import { type SqliteDurability, SqliteProvider, type WriterChoice } from "../../src/providers/sqlite/index.js";
 import { TestWorld } from "../../src/testing/test-world.js";
 import { openConnection } from "../providers/sqlite-connection.js";
 import { AcknowledgingProvider } from "./evidence.js";
