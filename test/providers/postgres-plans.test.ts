@@ -126,5 +126,6 @@ describe.skipIf(URL === "")("a queue that the server believes to be empty", () =
     expect(await fetchTurn(provider)).toBeNull();
     await Promise.all(["a", "c", "nobody"].map((id) => provider.getInstanceStatus(id)));
     await provider.admin.deleteInstance("a", true);
+    expect(await provider.enqueueForOrchestrator(start("a"), { ifAbsent: true })).toBe("enqueued");
   }
 });

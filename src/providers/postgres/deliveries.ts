@@ -9,6 +9,8 @@
 //   D5. Fetches that can be told before what they will get are told, and have a round of the event loop for their turns. With these the
 //       outcomes are steps, and committed with other turns (`predicted-turns.ts`). Where the store refuses one, it is as if nobody had been told.
 //   D6. Others are told of what is left of what was sent. Of what else is in line they have been told by whoever sent that.
+//   D7. Starts that nobody waits for are sent by a statement of their own, which does little else, and nothing at all where there is anything
+//       of any of them: then they are sent as everything is, and so are the next ones, for what is started anew rarely comes alone.
 
 import { encodeWorkItem } from "../../history/codec.js";
 import type { OrchestratorItem } from "../../history/work-item.js";
@@ -30,7 +32,7 @@ import type { TurnPart } from "./turn-fetch.js";
 import type { Foretold, Offer, RestOffer, TurnHandOff, WantedTarget } from "./turn-hand-off.js";
 import type { TurnQueue } from "./turn-queue.js";
 import type { TurnCall } from "./turn-rows.js";
-import { type MessageFacts, messageFacts } from "./work-rows.js";
+import { type MessageFacts, messageFacts, noteMessage } from "./work-rows.js";
 
 const deliver = `
   SELECT * FROM {schema}.deliver(
@@ -38,6 +40,8 @@ const deliver = `
     $26, $27, $28
   )
 `;
+const sendStarts = `SELECT {schema}.send_starts($1, $2, $3) AS are_new`;
+
 type Delivery =
   | {
       readonly kind: "message";
@@ -96,6 +100,8 @@ interface PredictedStep {
 }
 
 const NO_STEPS: ReadonlySet<Target> = new Set();
+const NO_PARTS: readonly DeliveryPart[] = [];
+const ENQUEUED: Outcome<EnqueueOutcome> = Object.freeze({ value: "enqueued" });
 
 /** One batch is one statement, however large; more than this is no faster. */
 const MOST_BYTES = 4_000_000;
@@ -106,6 +112,8 @@ const IN_FLIGHT = 2;
  * is executed while the other is computed.
  */
 const MOST_CALLS = 50;
+/** After starts of what was there already, so many batches are not tried as new ones. D7 */
+const BATCHES_NOT_TRIED = 32;
 /** A turn takes no round but where many come together, or the code of a new one is long. D5 */
 const MOST_ROUNDS = 2;
 
@@ -119,6 +127,8 @@ export class Deliveries {
   readonly #predicted: PredictedTurns;
   readonly #proven: ProvenStarts;
   readonly #delivering: Batcher<Delivery, EnqueueOutcome>;
+  /** How many of the next batches are not tried. D7 */
+  #notTried = 0;
 
   constructor(store: Store, handOff: TurnHandOff, turns: TurnQueue, predicted: PredictedTurns, proven: ProvenStarts) {
     this.#store = store;
@@ -230,6 +240,10 @@ export class Deliveries {
   ): Promise<readonly Outcome<EnqueueOutcome>[]> {
     let parts: readonly DeliveryPart[];
     try {
+      if (this.#mayBeNew(calls, targets, offer, now) && (await this.#sendStarts(targets, now))) {
+        offer.settle(NO_PARTS);
+        return this.#concludeStarts(calls, targets, now);
+      }
       parts = await this.#store.write<DeliveryPart>(operationOf(calls), deliver, [
         now,
         ...offer.wanted,
@@ -244,6 +258,38 @@ export class Deliveries {
     }
     offer.settle(parts);
     return this.#conclude(calls, targets, parts);
+  }
+
+  /** D7 */
+  #mayBeNew(calls: readonly Delivery[], targets: readonly Target[], offer: RestOffer, now: number): boolean {
+    const areStarts = targets.length === calls.length && targets.every((target) => isStartOfNow(target, now));
+    if (offer.serves || !areStarts) return false;
+    if (this.#notTried === 0) return true;
+    this.#notTried -= 1;
+    return false;
+  }
+
+  /** D7. False: nothing is written, for there is something of one of them. */
+  async #sendStarts(targets: readonly Target[], now: number): Promise<boolean> {
+    const [row] = await this.#store.write<{ readonly are_new: boolean }>("enqueueForOrchestrator", sendStarts, [
+      now,
+      textArray(targets.map(({ instance }) => instance)),
+      textArray(targets.map(({ messages }) => encodeWorkItem(messages[0]!.item))),
+    ]);
+    const areNew = row!.are_new;
+    if (!areNew) this.#notTried = BATCHES_NOT_TRIED;
+    return areNew;
+  }
+
+  #concludeStarts(
+    calls: readonly Delivery[],
+    targets: readonly Target[],
+    now: number,
+  ): readonly Outcome<EnqueueOutcome>[] {
+    const effects = new Effects();
+    for (const { messages, readyAt } of targets) noteMessage(effects, messages[0]!.item, readyAt, now);
+    this.#store.announce(effects, "everywhere");
+    return calls.map(() => ENQUEUED);
   }
 
   /** D5. What is refused is sent like anything else: at once, together with what was refused at the same moment. */
@@ -326,6 +372,12 @@ export class Deliveries {
 
 function operationOf([first]: readonly Delivery[]): string {
   return first?.kind === "completion" ? "ackWorkItem" : "enqueueForOrchestrator";
+}
+
+/** Of what must not exist, and is nobody's child; and nothing else is sent to it. */
+function isStartOfNow({ messages, readyAt }: Target, now: number): boolean {
+  const { isAbsent, row } = messages[0]!;
+  return messages.length === 1 && isAbsent && row.parent === null && readyAt === now;
 }
 
 /** Resolves, or rejects, when all have ended. Where nobody knows what has become of one statement, nothing of the others is sent again. */

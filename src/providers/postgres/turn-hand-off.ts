@@ -69,6 +69,8 @@ export interface RestOffer {
   readonly targets: readonly WantedTarget[];
   /** There is somebody to look for what is in line, or it is time to. */
   readonly looks: boolean;
+  /** Somebody waits, for a target or for what is in line. Where nobody does, whoever only sends need not look. */
+  readonly serves: boolean;
   /** The parameters from `p_reader` to `p_claims_until`. */
   readonly wanted: readonly SqlValue[];
   settle(parts: readonly DeliveryPart[]): void;
@@ -134,6 +136,7 @@ export class TurnHandOff {
     return {
       targets,
       looks: spares.length > 0 || lapses,
+      serves: spares.length > 0 || targets.some(({ wish }) => wish !== null),
       wanted: [
         isWarm ? this.#store.id : null,
         versionColumns(versions.min),
