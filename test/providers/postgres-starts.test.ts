@@ -2,10 +2,11 @@
 
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { Provider } from "../../src/provider/provider.js";
-import { raised, start, started } from "../../src/provider-tests/builders.js";
-import { create, fetchTurn, takeTurn } from "../../src/provider-tests/steps.js";
+import { done, raised, start, started } from "../../src/provider-tests/builders.js";
+import { create, fetchTurn, takeTurn, takeWork } from "../../src/provider-tests/steps.js";
 import { VirtualClock } from "../../src/testing/virtual-clock.js";
 import { OwnDatabase } from "./postgres-rivals.js";
+import { begin, doneEvent, STOPPED, slots } from "./postgres-slots.js";
 
 const URL = process.env.DUROXIDE_TEST_PG_URL ?? "";
 const IF_ABSENT = { ifAbsent: true };
@@ -148,6 +149,25 @@ describe.skipIf(URL === "")("starts that nobody waits for", () => {
     }
     const [row] = await database.query("SELECT count(*) AS starts FROM {schema}.messages");
     expect(row).toEqual({ starts: 20 * NAMES.length });
+  });
+
+  test("are not tried where there are none: by whoever only looks for locks that are over, beside a step", async () => {
+    const database = await OwnDatabase.open(URL);
+    let now = STOPPED.now();
+    const provider = await database.provider({ clock: { ...STOPPED, now: () => now } });
+    const warm = new Map([["a", await begin(provider, "a", { activities: [2] })]]);
+    await provider.enqueueForOrchestrator(start("held"));
+    await takeTurn(provider, { lockTimeoutMs: 100 });
+    const work = await takeWork(provider);
+    const [end] = await slots(provider, 1, warm, doneEvent);
+    const tried = await countTried(database);
+    now += 1_000;
+
+    await provider.ackWorkItem(work.lockToken, done("a", 2));
+
+    expect(await end).toMatchObject({ instance: "a" });
+    await provider.close(); // Then all that was on its way is over.
+    expect(await tried()).toBe(0);
   });
 
   test("that are delayed, or whose instance need not be absent, are none of them", async () => {

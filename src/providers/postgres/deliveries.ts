@@ -262,8 +262,8 @@ export class Deliveries {
 
   /** D7 */
   #mayBeNew(calls: readonly Delivery[], targets: readonly Target[], offer: RestOffer, now: number): boolean {
-    const areStarts = targets.length === calls.length && targets.every((target) => isStartOfNow(target, now));
-    if (offer.serves || !areStarts) return false;
+    if (offer.serves || calls.length === 0 || targets.length < calls.length) return false;
+    if (!targets.every((target) => isStartOfNow(target, now))) return false;
     if (this.#notTried === 0) return true;
     this.#notTried -= 1;
     return false;
