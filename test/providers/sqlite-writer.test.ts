@@ -3,6 +3,7 @@
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { encodeWorkItem } from "../../src/history/codec.js";
 import { act, completed, done, raised, scheduled, start, started, turn } from "../../src/provider-tests/builders.js";
 import { fetchTurn, fetchWork, takeTurn, takeWork } from "../../src/provider-tests/steps.js";
 import { loadDriver } from "../../src/providers/sqlite/driver.js";
@@ -140,6 +141,28 @@ describe("what is refused by the thread", () => {
     other.exec("DELETE FROM duroxide_instance_locks; UPDATE duroxide_orchestrator_queue SET state = 'ready'");
 
     expect((await waiting)?.item.instance).toBe("first");
+  });
+
+  test("is not hidden by what somebody commits between the thread's commit and its answer", async () => {
+    const { provider, other } = await open({ crossProcessPollMs: 5 });
+    await provider.enqueueForOrchestrator(start("a"), ABSENT);
+    const waiting = fetchWork(provider, WAITS);
+    const answered = WriterThread.prototype.execute;
+    const spy = vi.spyOn(WriterThread.prototype, "execute").mockImplementationOnce(async function (
+      this: WriterThread,
+      log,
+    ) {
+      const answer = await answered.call(this, log);
+      other.exec("DELETE FROM duroxide_orchestrator_queue WHERE instance_id = 'b'");
+      other.exec(`INSERT INTO duroxide_worker_queue (instance_id, execution_id, activity_id, attempt_count, enqueued_at, work_item)
+        VALUES ('b', 1, 7, 0, 1, '${encodeWorkItem(act("b", 7))}')`);
+      return answer;
+    });
+    onTestFinished(() => spy.mockRestore());
+    await provider.enqueueForOrchestrator(start("b"), ABSENT);
+
+    expect(await provider.getInstanceStatus("b")).toBeNull();
+    expect((await waiting)?.item.id).toBe(7);
   });
 
   test("because of one call refuses that one, in the words of its store, and its neighbours are committed", async () => {

@@ -738,7 +738,10 @@ export class Database {
     else this.#forgetVersion(answer === "others");
   }
 
-  /** What others commit from now on, whoever asks between transactions hears of. D8 */
+  /**
+   * What others commit from now on, whoever asks between transactions hears of. D8. What they have committed since the thread did, he hears of
+   * later: from the thread.
+   */
   #noteVersion(): void {
     const version = this.#versionNow();
     if (version !== null) this.#takeForOurs(version);
@@ -764,7 +767,8 @@ export class Database {
   #look(work: () => void): void {
     this.run("BEGIN");
     try {
-      this.#isOurs = this.#open === null && this.#writer.underWay === 0 && this.dataVersion() === this.#lastVersion;
+      // While transactions are written down, only the thread could tell.
+      this.#isOurs = !this.#isThere && this.#open === null && this.dataVersion() === this.#lastVersion;
       work();
     } finally {
       this.#rollBack();
