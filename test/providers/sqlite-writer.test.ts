@@ -1,21 +1,25 @@
 // A thread of its own writes what is written down for it. Whoever calls must not notice: not where somebody else commits in between,
 // where what was written down is refused, or where the thread dies.
 
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { encodeWorkItem } from "../../src/history/codec.js";
+import { activity, Client, orchestration, Runtime } from "../../src/index.js";
 import { act, completed, done, raised, scheduled, start, started, turn } from "../../src/provider-tests/builders.js";
 import { fetchTurn, fetchWork, takeTurn, takeWork } from "../../src/provider-tests/steps.js";
 import { loadDriver } from "../../src/providers/sqlite/driver.js";
 import { type SqliteOptions, SqliteProvider } from "../../src/providers/sqlite/index.js";
 import { Writer } from "../../src/providers/sqlite/writer.js";
 import { WRITER_PROGRAM, type WriterAnswer } from "../../src/providers/sqlite/writer-program.js";
-import { WriterThread } from "../../src/providers/sqlite/writer-thread.js";
+import { identityOf, WriterThread } from "../../src/providers/sqlite/writer-thread.js";
 import { HandClock } from "./hand-clock.js";
 import { running, type Warm } from "./running-instance.js";
 import { ChildProgram } from "./sqlite-child.js";
 import { openConnection } from "./sqlite-connection.js";
 import { commitsIn, lockedTurns, openStore } from "./sqlite-store.js";
+
+/** A library in whose threads a process may end at any moment: without one, nothing is written by a thread unless it is told to. */
+const { isSafeInThreads } = await loadDriver();
 
 const ABSENT = { ifAbsent: true } as const;
 const WAITS = { pollTimeoutMs: 60_000 };
@@ -226,6 +230,47 @@ describe("what is refused by the thread", () => {
   });
 });
 
+describe("whoever waits here for another process to let go of the file", () => {
+  test.runIf(isSafeInThreads)("is not run beside what is written down meanwhile", async () => {
+    const clock = new HandClock();
+    const { provider, other } = await open({ writerThread: "auto", clock, crossProcessPollMs: 0 });
+    const load = (name: string) =>
+      Promise.all(Array.from({ length: 100 }, (_, n) => provider.enqueueForWorker(act(`${name}-${n}`, 2))));
+    for (let batch = 0; batch < 40; batch += 1) await load(`load-${batch}`);
+    const warm: Warm = new Map();
+    const [token] = await lockedTurns(provider, ["x"]);
+    void fetchTurn(provider, { ...WAITS, warm });
+    for (let batch = 0; batch < 8; batch += 1) await load(`more-${batch}`);
+    await provider.cleanupOrphanedSessions({ idleTimeoutMs: 1 }); // Needs an answer: for a while transactions are run here.
+    other.exec("BEGIN IMMEDIATE");
+    const waits = provider.enqueueForOrchestrator(raised("x", "2"));
+    for (let round = 0; round < 3; round += 1) await new Promise((resolve) => setImmediate(resolve));
+
+    clock.time += 60; // The while is over, and so is the wait.
+    const execute = WriterThread.prototype.execute;
+    const spy = vi.spyOn(WriterThread.prototype, "execute").mockImplementationOnce(function (this: WriterThread, log) {
+      const answer = execute.call(this, log);
+      other.exec("ROLLBACK");
+      void clock.rounds(1);
+      return answer;
+    });
+    onTestFinished(() => spy.mockRestore());
+    warm.set("x", token!);
+    const ack = provider.ackOrchestrationItem(
+      token!,
+      turn({ events: [scheduled("x", 2)], workerItems: [act("x", 2)] }),
+    );
+    const rest = load("rest");
+    await clock.rounds(20);
+    await Promise.all([waits, ack, rest]);
+
+    expect(spy).toHaveBeenCalled();
+    expect(await provider.read("x")).toEqual([started("x"), scheduled("x", 2)]);
+    clock.time += 60_000;
+    expect((await takeTurn(provider)).item).toMatchObject({ instance: "x", messages: [raised("x", "2")] });
+  });
+});
+
 describe("a thread", () => {
   /** With a table of its own, that has ten rows at the most. */
   async function thread(program?: string) {
@@ -233,7 +278,7 @@ describe("a thread", () => {
     const other = await openConnection(file);
     onTestFinished(() => other.close());
     other.exec("CREATE TABLE duroxide_rows (id INTEGER PRIMARY KEY CHECK (id <= 10))");
-    const started = new WriterThread(await loadDriver(), file, ["PRAGMA busy_timeout = 20"], program);
+    const started = new WriterThread(await loadDriver(), file, identityOf(file), ["PRAGMA busy_timeout = 20"], program);
     onTestFinished(() => started.close());
     const inserting = (id: number) => {
       const log = started.newLog();
@@ -339,6 +384,34 @@ describe("a thread", () => {
     expect([started.hasEnded, started.compareNow(), await inserting(3)]).toEqual([true, "no", "no"]);
   });
 
+  test("to which something cannot be sent is not used any more: nothing is executed that comes after it", async () => {
+    const { started, inserting, rows } = await thread();
+    await started.mark();
+    const log = started.newLog();
+    const packed = vi.spyOn(log, "packed").mockImplementation(() => {
+      throw new RangeError("Invalid string length");
+    });
+    const answers = await Promise.all([inserting(1), started.execute(log), inserting(2), started.compare()]);
+    expect([packed.mock.calls.length, answers, started.compareNow()]).toEqual([1, ["yes", "no", "no", "no"], "no"]);
+    expect([started.hasEnded, rows()]).toEqual([true, [1]]);
+  });
+
+  test("is not handed what cannot be bound: whoever brought it hears why, and its neighbours are committed", async () => {
+    const { provider } = await open();
+    const tokens = await lockedTurns(provider, ["a", "b"]);
+    const status = Symbol("bad") as unknown as "Running";
+    const outcomes = await Promise.allSettled([
+      provider.ackOrchestrationItem(tokens[0]!, turn({ events: [scheduled("a", 2)], metadata: { status } })),
+      provider.ackOrchestrationItem(tokens[1]!, turn({ events: [scheduled("b", 2)] })),
+    ]);
+
+    expect(outcomes).toMatchObject([
+      { reason: { message: expect.stringContaining("bound") } },
+      { status: "fulfilled" },
+    ]);
+    expect([await provider.read("a"), await provider.read("b")]).toMatchObject([{ length: 1 }, { length: 2 }]);
+  });
+
   test("that dies is missed by nobody: what it has not done is done here, once", async () => {
     const { provider, count, answers } = await open();
     const spy = vi.spyOn(WriterThread.prototype, "hasEnded", "get").mockReturnValue(true);
@@ -348,7 +421,7 @@ describe("a thread", () => {
   });
 
   test("cannot always be had: then everything is written here", async () => {
-    const writer = new Writer("always", new HandClock(), () => {
+    const writer = new Writer("always", true, new HandClock(), () => {
       throw new Error("no threads here");
     });
     expect([writer.isWanted(false), writer.isWanted(false)]).toEqual([false, false]);
@@ -368,16 +441,54 @@ describe("a store", () => {
     return starts;
   }
 
-  test("has a thread where many calls share a transaction for a while, and only then", async () => {
-    const { provider, answers, count } = await open({ writerThread: "auto", clock: new HandClock() });
-    const small = await load(provider, answers, 4);
-    expect(answers).toEqual([]);
-    const large = await load(provider, answers, 64);
-    expect(answers[0]).toBe("yes");
+  test.runIf(isSafeInThreads)(
+    "has a thread where many calls share a transaction for a while, and only then",
+    async () => {
+      const { provider, answers, count } = await open({ writerThread: "auto", clock: new HandClock() });
+      const small = await load(provider, answers, 4);
+      expect(answers).toEqual([]);
+      const large = await load(provider, answers, 64);
+      expect(answers[0]).toBe("yes");
+      answers.splice(0);
+      for (let n = 0; n < 100; n += 1) await provider.enqueueForOrchestrator(start(`alone-${n}`), ABSENT);
+      expect(answers.length).toBeLessThan(50); // It came back.
+      expect(count("orchestrator_queue")).toBe(1 + small + large + 100);
+    },
+  );
+
+  test("has a thread by which most chains are written that have slots for all", async () => {
+    const { provider, answers } = await open();
+    const step = activity("Step", (_ctx, n: number) => n + 1);
+    const chain = orchestration("Chain", async (ctx, n: number) => {
+      for (let steps = 0; steps < 3; steps += 1) n = await ctx.scheduleActivity(step, n);
+      return n;
+    });
+    const slots = { orchestrationConcurrency: 50, workerConcurrency: 50 };
+    await using _runtime = await Runtime.start({ provider, orchestrations: [chain], activities: [step], ...slots });
+    const client = new Client(provider);
+    const results = Array.from({ length: 50 }, async (_, nr) => {
+      const outputs: number[] = [];
+      for (let nth = 0; nth < 4; nth += 1) outputs.push(await (await client.start(chain, { input: nr })).result());
+      return outputs;
+    });
+
+    expect(await Promise.all(results)).toEqual(Array.from({ length: 50 }, (_, nr) => Array(4).fill(nr + 3)));
+    // 200 chains of eight steps, in batches of 25 and more, and half of them brought here: still a good many.
+    expect(answers.filter((answer) => answer === "yes").length).toBeGreaterThan(15);
+  });
+
+  test("has none for a file that is not the one any more that it has opened", async () => {
+    const { file, provider, answers } = await open();
+    await provider.enqueueForOrchestrator(start("a"), ABSENT);
+    await provider.close();
+    await using moved = await SqliteProvider.open(file, { writerThread: "always" });
+    renameSync(file, `${file}.moved`);
+    writeFileSync(file, "");
     answers.splice(0);
-    for (let n = 0; n < 100; n += 1) await provider.enqueueForOrchestrator(start(`alone-${n}`), ABSENT);
-    expect(answers.length).toBeLessThan(50); // It came back.
-    expect(count("orchestrator_queue")).toBe(1 + small + large + 100);
+    for (let n = 0; n < 5; n += 1) await moved.enqueueForOrchestrator(start(`b${n}`), ABSENT);
+
+    expect(answers).not.toContain("yes");
+    expect((await moved.admin.getQueueDepths()).orchestratorQueue).toBe(6);
   });
 
   test("has none where it is told so, in memory, or on a clock of a test", async () => {
@@ -389,6 +500,14 @@ describe("a store", () => {
     expect(answers).toEqual([]);
   });
 
+  test("has none by itself with a library that ends the process badly if a thread ends with it", () => {
+    const writer = new Writer("auto", false, new HandClock(), () => {
+      throw new Error("a thread was started");
+    });
+    for (let batch = 0; batch < 100; batch += 1) writer.saw(100);
+    expect(writer.isWanted(false)).toBe(false);
+  });
+
   test("writes itself beside another one of the same process", async () => {
     const { provider, file, answers } = await open();
     await using beside = await SqliteProvider.open(file, { writerThread: "always" });
@@ -397,6 +516,24 @@ describe("a store", () => {
       await beside.enqueueForOrchestrator(start(`b${n}`), ABSENT);
     }
     expect(answers).toEqual([]);
+  });
+
+  test("that closes while its thread begins, or has just been asked for the first time, is closed", async () => {
+    for (let rounds = 0; rounds < 4; rounds += 1) {
+      const { provider } = await openStore({ writerThread: "always" });
+      await provider.enqueueForOrchestrator(start("first"));
+      void provider.enqueueForOrchestrator(start("a"), ABSENT).catch(() => {});
+      for (let round = 0; round < rounds; round += 1) await new Promise((resolve) => setImmediate(resolve));
+      await provider.close();
+      await expect(provider.read("a")).rejects.toMatchObject({ kind: "invalid" });
+    }
+  });
+
+  test("is closed in a process that has nothing else to do, and goes on", async () => {
+    const { file } = await openStore();
+    const child = new ChildProgram("writer-close", file);
+    expect(await child.line()).toBe("closed");
+    expect(await child.ended()).toEqual({ signal: null, stderr: "" });
   });
 
   test("that closes has answered all that it was asked before", async () => {

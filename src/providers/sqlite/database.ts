@@ -22,14 +22,14 @@ import { type Clock, holding } from "../../clock.js";
 import { ProviderError } from "../../errors.js";
 import { loadDriver, type SqliteConnection, type SqliteDriver, type SqliteStatement, type SqlValue } from "./driver.js";
 import { busyError, closedError, isBusy, toProviderError } from "./driver-errors.js";
-import type { SqliteSettings } from "./options.js";
+import { isFileUri, type SqliteSettings } from "./options.js";
 import { NoTransaction, Patience } from "./patience.js";
 import { BUSY_TIMEOUT, setUpOf } from "./set-up.js";
 import { type Known, type ManyRows, Statements, type Tables } from "./statements.js";
 import { ANY_NUMBER, LogRefused, type WriteLog } from "./write-log.js";
 import { Writer } from "./writer.js";
 import type { WriterAnswer } from "./writer-program.js";
-import { WriterThread } from "./writer-thread.js";
+import { identityOf, WriterThread } from "./writer-thread.js";
 
 // Captured at load, so that the fake timers of a test framework do not make it lie.
 const immediate = setImmediate;
@@ -97,6 +97,8 @@ export class Database {
   readonly #busyTimeoutMs: number;
   readonly #patience: Patience;
   readonly #statements: Statements;
+  /** Of the file, when it was opened. */
+  #identity = "";
   readonly #writer: Writer;
   /** What is being written down just now. Null: whatever runs, runs here. D10 */
   #log: WriteLog | null = null;
@@ -136,8 +138,9 @@ export class Database {
     this.#busyTimeoutMs = busyTimeoutMs;
     this.#patience = new Patience(clock, busyTimeoutMs, this.#closing.signal);
     this.#statements = new Statements(connection);
-    const startThread = () => new WriterThread(driver, file, setUpOf(settings, this.#pageBytes()));
-    this.#writer = new Writer(file === ":memory:" ? "never" : writerThread, clock, startThread);
+    const startThread = () => new WriterThread(driver, file, this.#identity, setUpOf(settings, this.#pageBytes()));
+    const choice = this.isShared && !isFileUri(file) ? writerThread : "never";
+    this.#writer = new Writer(choice, driver.isSafeInThreads, clock, startThread);
     CONNECTIONS.set(file, (CONNECTIONS.get(file) ?? 0) + 1);
   }
 
@@ -441,6 +444,7 @@ export class Database {
     this.execute(BUSY_TIMEOUT);
     if (this.isShared) this.#useWriteAheadLog();
     for (const script of setUpOf(settings, this.#pageBytes())) this.execute(script);
+    if (this.isShared && !isFileUri(this.#file)) this.#identity = identityOf(this.#file);
   }
 
   #pageBytes(): number {
@@ -557,7 +561,7 @@ export class Database {
   // Transactions that are written down. D10
 
   #isWriterWanted(): boolean {
-    if (!this.#writer.isWanted(this.#isThere) || this.#closing.signal.aborted) return false;
+    if (this.#closing.signal.aborted || !this.#writer.isWanted(this.#isThere)) return false;
     return this.isOnlyOne && this.#clock.now() - this.#othersAt >= ALONE_AFTER_MS;
   }
 
@@ -578,8 +582,8 @@ export class Database {
       if (staysOpen(result)) return { result, open: this.#leaveLogOpen(log), isCommitted: null };
       return { result, open: null, isCommitted: this.#conclude(log) };
     } catch (error) {
-      if (!(error instanceof LogRefused)) throw error;
-      return this.#beginHere(work, staysOpen);
+      if (!(error instanceof LogRefused) && !isBusy(error)) throw error;
+      return this.#beginHere(work, staysOpen); // Which has patience. D4
     }
   }
 

@@ -75,7 +75,11 @@ export class WriteLog {
     this.#statements = statements;
   }
 
-  /** A statement with the values from `from` to `to`. */
+  /**
+   * A statement with the values from `from` to `to`.
+   *
+   * @throws LogRefused where one of them is none that can be bound
+   */
   add(sql: string, tables: Tables, rows: number, values: readonly SqlValue[], from: number, to: number): void {
     this.tables |= tables;
     const numbers = this.#numbers;
@@ -87,9 +91,11 @@ export class WriteLog {
         this.#texts.push(value);
       } else if (value === null) {
         numbers.push(NULL);
-      } else {
+      } else if (typeof value === "number") {
         if (!(value >= 0 && Number.isInteger(value))) numbers.push(NUMBER);
         numbers.push(value);
+      } else {
+        throw new LogRefused(); // Whoever runs it himself finds out what is wrong with it.
       }
     }
   }

@@ -9,6 +9,7 @@
 //   W3. Every message is answered, in order: by a message, and in memory that is shared, for who cannot wait for the event loop, or finds
 //       the thread dead.
 //   W4. Logs that are there at one moment share a transaction. Where it fails, each is executed by itself.
+//   W5. It writes to the very file that the connection of the event loop has.
 
 import type { PackedLog } from "./write-log.js";
 
@@ -17,6 +18,8 @@ export interface WriterData {
   /** A file beside which the package is found. */
   readonly requireFrom: string;
   readonly file: string;
+  /** Of that file: it may have been moved since, and another put in its place. */
+  readonly identity: string;
   readonly setUp: readonly string[];
   /** The shared memory, which has these places. */
   readonly progress: Int32Array;
@@ -48,17 +51,20 @@ export const WRITER_PROGRAM = `
 "use strict";
 const { parentPort, receiveMessageOnPort, workerData } = require("node:worker_threads");
 const { createRequire } = require("node:module");
+const { statSync } = require("node:fs");
 
 const { emitWarning } = process;
 process.emitWarning = (...warning) => {
   if (warning[1] === "ExperimentalWarning" && String(warning[0]).includes("SQLite")) return;
   emitWarning.apply(process, warning);
 };
-const { driver, requireFrom, file, setUp, progress } = workerData;
+const { driver, requireFrom, file, identity, setUp, progress } = workerData;
 const { DatabaseSync } = driver === "node:sqlite" ? require(driver) : createRequire(requireFrom)(driver);
 process.emitWarning = emitWarning;
 
 const connection = new DatabaseSync(file);
+const { dev, ino } = statSync(file, { bigint: true });
+if (identity !== \`\${dev}:\${ino}\`) throw new Error("It is another file."); // W5
 for (const script of setUp) connection.exec(script);
 const begin = connection.prepare("BEGIN IMMEDIATE");
 const commit = connection.prepare("COMMIT");

@@ -7,7 +7,7 @@
 //       that was handed over after it.
 //   E2. It goes there where batches have been large for a while, and comes back where they are small; and for a moment after a
 //       transaction that could not be written down, a longer one each time that comes soon.
-//       It never goes there on a computer with a single core; nor where somebody drives the time, who wants everything to happen in the
+//       It never goes there on a computer with a single core; nor with a library that ends the process badly if a thread ends with it; nor where somebody drives the time, who wants everything to happen in the
 //       same order each time.
 //   E3. Whatever the thread does not do is done here: where there can be none, where it has ended, what it refuses.
 
@@ -44,8 +44,9 @@ export class Writer {
   #pauseMs = SHORTEST_PAUSE_MS;
   #pausesUntil = Number.NEGATIVE_INFINITY;
 
-  constructor(choice: WriterChoice, clock: Clock, startThread: () => WriterThread) {
-    this.#choice = choice === "auto" && !couldPay(clock) ? "never" : choice;
+  /** `isSafe`: the library may be torn down in a thread at any moment, as `process.exit` does. */
+  constructor(choice: WriterChoice, isSafe: boolean, clock: Clock, startThread: () => WriterThread) {
+    this.#choice = choice === "auto" && !(isSafe && couldPay(clock)) ? "never" : choice;
     this.#clock = clock;
     this.#startThread = startThread;
   }
