@@ -1,14 +1,16 @@
-// Closes a store whose thread is about to begin, and goes on: nothing else keeps the process alive until then.
+// Closes stores whose threads have just begun, and goes on: nothing else keeps the process alive until then.
 
 import { start } from "../../src/provider-tests/builders.js";
 import { SqliteProvider } from "../../src/providers/sqlite/index.js";
 
-for (let rounds = 0; rounds < 5; rounds += 1) {
-  const provider = await SqliteProvider.open(`${process.argv[2]}-${rounds}`, { writerThread: "always" });
-  await provider.enqueueForOrchestrator(start("first"));
-  const last = provider.enqueueForOrchestrator(start("last"), { ifAbsent: true });
-  for (let round = 0; round < rounds; round += 1) await new Promise((resolve) => setImmediate(resolve));
-  const closed = provider.close();
-  await Promise.allSettled([last, closed]);
+const BURST = 600;
+
+for (let bursts = 1; bursts <= 5; bursts += 1) {
+  const provider = await SqliteProvider.open(`${process.argv[2]}-${bursts}`, { durability: "process-crash" });
+  for (let burst = 0; burst < bursts; burst += 1) {
+    const names = Array.from({ length: BURST }, (_, n) => `${burst}-${n}`);
+    await Promise.all(names.map((name) => provider.enqueueForOrchestrator(start(name), { ifAbsent: true })));
+  }
+  await provider.close();
 }
 process.stdout.write("closed\n");

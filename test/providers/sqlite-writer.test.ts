@@ -2,6 +2,7 @@
 // where what was written down is refused, or where the thread dies.
 
 import { readFileSync, renameSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { encodeWorkItem } from "../../src/history/codec.js";
 import { activity, Client, orchestration, Runtime } from "../../src/index.js";
@@ -482,8 +483,8 @@ describe("a store", () => {
     await provider.enqueueForOrchestrator(start("a"), ABSENT);
     await provider.close();
     await using moved = await SqliteProvider.open(file, { writerThread: "always" });
-    renameSync(file, `${file}.moved`);
-    writeFileSync(file, "");
+    for (const part of ["", "-wal", "-shm"]) renameSync(`${file}${part}`, `${file}.moved${part}`);
+    await SqliteProvider.open(join(dirname(file), ".", "store.db")).then((other) => other.close()); // Another one of that name.
     answers.splice(0);
     for (let n = 0; n < 5; n += 1) await moved.enqueueForOrchestrator(start(`b${n}`), ABSENT);
 

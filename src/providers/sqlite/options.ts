@@ -34,7 +34,7 @@ export interface SqliteOptions {
   readonly startsGoAhead?: StartsGoAhead;
   /**
    * Whether a thread of its own writes and syncs, while the event loop goes on. `auto`: while many calls share each transaction, which takes
-   * some ten megabytes of memory. `always` is for tests, `never` for whoever wants no thread. @default "auto"
+   * some ten megabytes of memory; not on Node 20. `always` is for tests, `never` for whoever wants no thread. @default "auto"
    */
   readonly writerThread?: WriterChoice;
   /** @default the system's clock */
