@@ -2,6 +2,7 @@
 // where what was written down is refused, or where the thread dies.
 
 import { readFileSync, renameSync, writeFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
 import { dirname, join } from "node:path";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { encodeWorkItem } from "../../src/history/codec.js";
@@ -13,6 +14,7 @@ import { type SqliteOptions, SqliteProvider } from "../../src/providers/sqlite/i
 import { Writer } from "../../src/providers/sqlite/writer.js";
 import { WRITER_PROGRAM, type WriterAnswer } from "../../src/providers/sqlite/writer-program.js";
 import { identityOf, WriterThread } from "../../src/providers/sqlite/writer-thread.js";
+import { VirtualClock } from "../../src/testing/virtual-clock.js";
 import { HandClock } from "./hand-clock.js";
 import { running, type Warm } from "./running-instance.js";
 import { ChildProgram } from "./sqlite-child.js";
@@ -232,44 +234,50 @@ describe("what is refused by the thread", () => {
 });
 
 describe("whoever waits here for another process to let go of the file", () => {
-  test.runIf(isSafeInThreads)("is not run beside what is written down meanwhile", async () => {
-    const clock = new HandClock();
-    const { provider, other } = await open({ writerThread: "auto", clock, crossProcessPollMs: 0 });
-    const load = (name: string) =>
-      Promise.all(Array.from({ length: 100 }, (_, n) => provider.enqueueForWorker(act(`${name}-${n}`, 2))));
-    for (let batch = 0; batch < 40; batch += 1) await load(`load-${batch}`);
-    const warm: Warm = new Map();
-    const [token] = await lockedTurns(provider, ["x"]);
-    void fetchTurn(provider, { ...WAITS, warm });
-    for (let batch = 0; batch < 8; batch += 1) await load(`more-${batch}`);
-    await provider.cleanupOrphanedSessions({ idleTimeoutMs: 1 }); // Needs an answer: for a while transactions are run here.
-    other.exec("BEGIN IMMEDIATE");
-    const waits = provider.enqueueForOrchestrator(raised("x", "2"));
-    for (let round = 0; round < 3; round += 1) await new Promise((resolve) => setImmediate(resolve));
+  test.runIf(isSafeInThreads && availableParallelism() > 1)(
+    "is not run beside what is written down meanwhile",
+    async () => {
+      const clock = new HandClock();
+      const { provider, other } = await open({ writerThread: "auto", clock, crossProcessPollMs: 0 });
+      const load = (name: string) =>
+        Promise.all(Array.from({ length: 100 }, (_, n) => provider.enqueueForWorker(act(`${name}-${n}`, 2))));
+      for (let batch = 0; batch < 40; batch += 1) await load(`load-${batch}`);
+      const warm: Warm = new Map();
+      const [token] = await lockedTurns(provider, ["x"]);
+      void fetchTurn(provider, { ...WAITS, warm });
+      for (let batch = 0; batch < 8; batch += 1) await load(`more-${batch}`);
+      await provider.cleanupOrphanedSessions({ idleTimeoutMs: 1 }); // Needs an answer: for a while transactions are run here.
+      other.exec("BEGIN IMMEDIATE");
+      const waits = provider.enqueueForOrchestrator(raised("x", "2"));
+      for (let round = 0; round < 3; round += 1) await new Promise((resolve) => setImmediate(resolve));
 
-    clock.time += 60; // The while is over, and so is the wait.
-    const execute = WriterThread.prototype.execute;
-    const spy = vi.spyOn(WriterThread.prototype, "execute").mockImplementationOnce(function (this: WriterThread, log) {
-      const answer = execute.call(this, log);
-      other.exec("ROLLBACK");
-      void clock.rounds(1);
-      return answer;
-    });
-    onTestFinished(() => spy.mockRestore());
-    warm.set("x", token!);
-    const ack = provider.ackOrchestrationItem(
-      token!,
-      turn({ events: [scheduled("x", 2)], workerItems: [act("x", 2)] }),
-    );
-    const rest = load("rest");
-    await clock.rounds(20);
-    await Promise.all([waits, ack, rest]);
+      clock.time += 60; // The while is over, and so is the wait.
+      const execute = WriterThread.prototype.execute;
+      const spy = vi.spyOn(WriterThread.prototype, "execute").mockImplementationOnce(function (
+        this: WriterThread,
+        log,
+      ) {
+        const answer = execute.call(this, log);
+        other.exec("ROLLBACK");
+        void clock.rounds(1);
+        return answer;
+      });
+      onTestFinished(() => spy.mockRestore());
+      warm.set("x", token!);
+      const ack = provider.ackOrchestrationItem(
+        token!,
+        turn({ events: [scheduled("x", 2)], workerItems: [act("x", 2)] }),
+      );
+      const rest = load("rest");
+      await clock.rounds(20);
+      await Promise.all([waits, ack, rest]);
 
-    expect(spy).toHaveBeenCalled();
-    expect(await provider.read("x")).toEqual([started("x"), scheduled("x", 2)]);
-    clock.time += 60_000;
-    expect((await takeTurn(provider)).item).toMatchObject({ instance: "x", messages: [raised("x", "2")] });
-  });
+      expect(spy).toHaveBeenCalled();
+      expect(await provider.read("x")).toEqual([started("x"), scheduled("x", 2)]);
+      clock.time += 60_000;
+      expect((await takeTurn(provider)).item).toMatchObject({ instance: "x", messages: [raised("x", "2")] });
+    },
+  );
 });
 
 describe("a thread", () => {
@@ -492,7 +500,15 @@ describe("a store", () => {
     expect((await moved.admin.getQueueDepths()).orchestratorQueue).toBe(6);
   });
 
-  test("has none where it is told so, in memory, or on a clock of a test", async () => {
+  test("has none by itself on a clock that a test drives", () => {
+    const writer = new Writer("auto", true, new VirtualClock(), () => {
+      throw new Error("a thread was started");
+    });
+    for (let batch = 0; batch < 100; batch += 1) writer.saw(100);
+    expect(writer.isWanted(false)).toBe(false);
+  });
+
+  test("has none where it is told so, or in memory", async () => {
     const answers = watchThreads();
     const never = await openStore({ writerThread: "never" });
     await load(never.provider, answers, 64);

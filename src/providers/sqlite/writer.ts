@@ -7,8 +7,8 @@
 //       that was handed over after it.
 //   E2. It goes there where batches have been large for a while, and comes back where they are small; and for a moment after a
 //       transaction that could not be written down, a longer one each time that comes soon.
-//       It never goes there on a computer with a single core; nor with a library that ends the process badly if a thread ends with it; nor where somebody drives the time, who wants everything to happen in the
-//       same order each time.
+//       It never goes there by itself on a computer with a single core, with a library that ends the process badly if a thread ends
+//       with it, nor where somebody drives the time, who wants everything to happen in the same order each time.
 //   E3. Whatever the thread does not do is done here: where there can be none, where it has ended, what it refuses.
 
 import { availableParallelism } from "node:os";
