@@ -233,6 +233,96 @@ describe("the share of a batch", () => {
   });
 });
 
+describe("a call that waits for others", () => {
+  /** Calls are named after the rounds that they wait. */
+  const roundsOf = Number;
+
+  test.each(["0", "3", "60"])("goes alone when it has waited so many rounds, and not sooner: %s", async (call) => {
+    const { batcher, flights } = inTheAir({ roundsOf });
+    const answer = batcher.submit(call);
+    await rounds(Number(call));
+    expect(flights).toEqual([]);
+
+    await rounds(1);
+
+    expect(flights.map(({ calls }) => calls)).toEqual([[call]]);
+    await flights[0]!.land();
+    expect(await answer).toBe(`${call}!`);
+  });
+
+  test.each<readonly [string, readonly string[], number]>([
+    ["at once, with one that does not wait", ["4", "0", "4"], 0],
+    ["when the last one has waited enough", ["4", "4", "1"], 1],
+    ["when the first one has waited enough", ["1", "4", "4"], 1],
+  ])("goes %s", async (_, names, waited) => {
+    const { batcher, flights } = inTheAir({ roundsOf });
+    const all = submitAll(batcher, ...names);
+    await rounds(waited);
+    expect(flights).toEqual([]);
+
+    await rounds(1);
+
+    expect(flights.map(({ calls }) => calls)).toEqual([names]);
+    await flights[0]!.land();
+    expect(await all).toEqual(names.map((name) => `${name}!`));
+  });
+
+  test("goes with those who come meanwhile, however long these would wait", async () => {
+    const { batcher, flights } = inTheAir({ roundsOf });
+    const first = batcher.submit("3");
+    await rounds(2);
+    const second = batcher.submit("9");
+
+    await rounds(2);
+
+    expect(flights.map(({ calls }) => calls)).toEqual([["3", "9"]]);
+    await flights[0]!.land();
+    expect(await Promise.all([first, second])).toEqual(["3!", "9!"]);
+  });
+
+  test("does not wait where as many do as a batch takes", async () => {
+    const { batcher, flights } = inTheAir({ roundsOf, maxCalls: 2 });
+    const all = submitAll(batcher, "9", "8");
+    await rounds(1);
+
+    expect(flights.map(({ calls }) => calls)).toEqual([["9", "8"]]);
+    await flights[0]!.land();
+    expect(await all).toEqual(["9!", "8!"]);
+  });
+
+  test("waits when a batch may begin again, for those who come after its answer", async () => {
+    const { batcher, flights } = inTheAir({ roundsOf });
+    const first = batcher.submit("0");
+    await rounds(1);
+    const second = batcher.submit("2");
+    await rounds(9);
+
+    await flights[0]!.land();
+    const third = first.then(() => batcher.submit("0"));
+    await rounds(3);
+
+    expect(flights.map(({ calls }) => calls)).toEqual([["0"], ["2", "0"]]);
+    await flights[1]!.land();
+    expect(await Promise.all([second, third])).toEqual(["2!", "0!"]);
+  });
+
+  test.each<readonly [string, number, number]>([
+    ["a hundred rounds where it is to wait for ever", Number.POSITIVE_INFINITY, 100],
+    ["none where it is told no number", Number.NaN, 0],
+  ])("waits %s", async (_, told, waited) => {
+    const { batcher, flights } = inTheAir({ roundsOf: () => told });
+    const answer = batcher.submit("a");
+    await rounds(waited);
+    expect(flights).toEqual([]);
+
+    await rounds(1);
+
+    expect(flights.map(({ calls }) => calls)).toEqual([["a"]]);
+    await flights[0]!.land();
+    expect(await answer).toBe("a!");
+  });
+});
+
 describe("a call that is refused", () => {
   test("rejects alone: its neighbours have their answers", async () => {
     const answer: Answer = [{ value: "first" }, { error: refused }, { value: "third" }];

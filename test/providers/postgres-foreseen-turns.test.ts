@@ -143,6 +143,26 @@ describe.skipIf(URL === undefined)("a turn that can be foreseen", () => {
     expect(await fetchTurn(provider)).toBeNull();
   });
 
+  test("shares its transaction with the turn of a locked instance that is acked when its outcome is", async () => {
+    const { database, provider, work, slot } = await open();
+    await begin(provider, "b");
+    await provider.enqueueForOrchestrator(raised("b"));
+    const { lockToken } = await takeTurn(provider);
+    const transactions = await watchTransactions(database);
+    const first = await slot();
+
+    const acked = first.answers(NEXT);
+    await Promise.all([
+      provider.ackOrchestrationItem(lockToken, turn({ events: [scheduled("b", 2)] })),
+      provider.ackWorkItem(work.lockToken, done("a", 2)),
+      acked,
+    ]);
+
+    expect(await transactions()).toEqual([["event", "outcome"]]);
+    expect(await eventsOf(provider, "a")).toEqual([1, 2, 3, 4]);
+    expect(await eventsOf(provider, "b")).toEqual([1, 2]);
+  });
+
   test("is none of an instance that has a timer, which whoever is handed it may have, too", async () => {
     const { database, provider, work, slot, warm } = await open();
     const first = await slot();

@@ -1,7 +1,7 @@
 // provider/kit/batcher.ts — gathers the calls that are pending at one moment, so that a store executes them as one.
 //
 //   B1. What is pending when the event loop comes round goes together, in the order of submission. Not earlier: a flush by
-//       microtask would starve timers. Not later: waiting for more costs more than it gathers.
+//       microtask would starve timers. Not later, unless somebody is known to come (B10): waiting for more costs more than it gathers.
 //   B2. Each call has its own outcome: a refused one does not touch its neighbours.
 //   B3. A batch that fails as a whole is run call by call where the fault may be one call's alone, so that only that one
 //       fails. What is transient fails all alike.
@@ -10,9 +10,12 @@
 //   B5. Every call is answered: also when what it is run by is wrong.
 //   B6. Calls of one lane begin in the order in which they came: they may share a batch, and are never in two at once.
 //   B7. A call may be answered before its batch is over. That answer counts, and leaves its key and its place in its lane to the next.
-//   B8. Where more is pending than one batch takes, the next begins when the event loop comes round again: it is put together while
-//       the one before is executed.
+//   B8. Where more is pending than one batch takes, the next begins when the event loop comes round again, if it need not wait (B10): it is
+//       put together while the one before is executed.
 //   B9. A batch takes no more than its share, and at least one call where no other batch is on its way: else nobody would begin it.
+//  B10. Calls may wait for others some rounds of the event loop longer, which are short where there is nothing else to do. As soon as one has waited
+//       enough, or there are as many as a batch takes, they go. Rounds count while another batch may begin: those who are known to come do so
+//       after an answer.
 
 import { InvalidOptionsError, MisuseError, ProviderError } from "../../errors.js";
 import { checkOptions, integerBetween, isFunction } from "../../options.js";
@@ -54,6 +57,11 @@ export interface BatcherOptions<Call, R> {
    * ended. @default (waiting, inFlight) => Infinity
    */
   readonly shareOf?: (waiting: number, inFlight: number) => number;
+  /**
+   * How many rounds of the event loop this call waits for others that are about to come, once a batch may begin, beside the one that all
+   * wait; 100 at the most. It goes sooner with one that waits less long, or where `maxCalls` wait. @default (call) => 0
+   */
+  readonly roundsOf?: (call: Call) => number;
   /** Sum of `sizeOf` in one batch; a single larger call goes alone. @default no limit */
   readonly maxBytes?: number;
   readonly sizeOf?: (call: Call) => number;
@@ -80,6 +88,8 @@ interface Pending<Call, R> {
   readonly key: string | null;
   readonly lane: string | null;
   readonly bytes: number;
+  /** How many more it waits for others. B10 */
+  rounds: number;
   readonly resolve: (value: R) => void;
   /** Tells the caller this very error: see `#refuse`. */
   readonly reject: (error: unknown) => void;
@@ -92,6 +102,7 @@ const DEFAULTS = Object.freeze({
   /** Whoever can execute several at once says so. */
   maxInFlight: 1,
   shareOf: () => Number.POSITIVE_INFINITY,
+  roundsOf: () => 0,
   maxBytes: Number.POSITIVE_INFINITY,
   sizeOf: () => 0,
   keyOf: () => null,
@@ -100,6 +111,9 @@ const DEFAULTS = Object.freeze({
   errorOf: (_call: unknown, error: unknown) => error,
   onAnswered: () => {},
 });
+
+/** Whatever is said: nobody waits for ever. B10 */
+const MOST_ROUNDS = 100;
 
 const isPositive = integerBetween(1, Number.MAX_SAFE_INTEGER);
 
@@ -140,9 +154,10 @@ export class Batcher<Call, R> {
   /** Resolves to the value of the call's outcome, once its batch has come back; rejects with its error. */
   submit(call: Call): Promise<R> {
     return new Promise((resolve, reject) => {
-      const { keyOf, laneOf, sizeOf } = this.#options;
+      const { keyOf, laneOf, sizeOf, roundsOf } = this.#options;
       const [key, lane, bytes] = [keyOf(call), laneOf(call), sizeOf(call)];
-      this.#waiting.push({ call, key, lane, bytes, resolve, reject, isAnswered: false });
+      const rounds = Math.min(roundsOf(call), MOST_ROUNDS);
+      this.#waiting.push({ call, key, lane, bytes, rounds, resolve, reject, isAnswered: false });
       this.#schedule();
     });
   }
@@ -164,10 +179,24 @@ export class Batcher<Call, R> {
   #schedule(): void {
     if (this.#isScheduled || this.#waiting.length === 0 || this.#inFlight >= this.#options.maxInFlight) return;
     this.#isScheduled = true;
-    immediate(() => {
-      this.#isScheduled = false;
-      this.#flush();
-    });
+    immediate(() => this.#comesRound());
+  }
+
+  #comesRound(): void {
+    if (this.#waitsForOthers()) {
+      immediate(() => this.#comesRound());
+      return;
+    }
+    this.#isScheduled = false;
+    this.#flush();
+  }
+
+  /** B10 */
+  #waitsForOthers(): boolean {
+    if (this.#waiting.length === 0 || this.#waiting.length >= this.#options.maxCalls) return false;
+    if (!this.#waiting.every(({ rounds }) => rounds > 0)) return false;
+    for (const pending of this.#waiting) pending.rounds -= 1;
+    return true;
   }
 
   /** B8 */
@@ -305,6 +334,7 @@ function checkBatcherOptions<Call, R>(options: BatcherOptions<Call, R>): void {
     maxCalls: isPositive,
     maxInFlight: isPositive,
     shareOf: isFunction,
+    roundsOf: isFunction,
     maxBytes: isPositive,
     sizeOf: isFunction,
     keyOf: isFunction,

@@ -8,6 +8,8 @@
 //       the store has said whether there is one.
 //   T4. Steps share a statement with turns of locked instances, or with beginnings: these two lock rows of the schedule, each at a
 //       time of its own (S2, S10). A step or a beginning that does not find what it expects is refused alone.
+//   T5. Turns of locked instances wait for steps: the outcomes that these answer are gathered first, and then their turns, so what
+//       follows from one answer would else be two statements, and with every answer more.
 
 import { ProviderError } from "../../errors.js";
 import { encodeEvent } from "../../history/codec.js";
@@ -68,6 +70,8 @@ const IN_FLIGHT = 2;
  * is executed while the other is computed.
  */
 const MOST_CALLS = 50;
+/** One in which outcomes are gathered, one in which their turns are computed. T5 */
+const ROUNDS_TO_STEPS = 2;
 
 export class TurnQueue {
   readonly #store: Store;
@@ -102,6 +106,7 @@ export class TurnQueue {
       ...byRow,
       run: (calls, answer) => this.#commit(calls, answer),
       maxCalls: MOST_CALLS,
+      roundsOf: ({ step }) => (step === null ? ROUNDS_TO_STEPS : 0),
       maxBytes: MOST_BYTES,
       sizeOf: ({ bytes }) => bytes,
       errorOf: ({ step }, error) => (step === null ? error : inOperation(senderOf(step), error)),
