@@ -8,7 +8,7 @@ import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { encodeWorkItem } from "../../src/history/codec.js";
 import { activity, Client, orchestration, Runtime } from "../../src/index.js";
 import { act, completed, done, raised, scheduled, start, started, turn } from "../../src/provider-tests/builders.js";
-import { fetchTurn, fetchWork, takeTurn, takeWork } from "../../src/provider-tests/steps.js";
+import { create, fetchTurn, fetchWork, takeTurn, takeWork } from "../../src/provider-tests/steps.js";
 import { loadDriver } from "../../src/providers/sqlite/driver.js";
 import { type SqliteOptions, SqliteProvider } from "../../src/providers/sqlite/index.js";
 import { Writer } from "../../src/providers/sqlite/writer.js";
@@ -188,6 +188,24 @@ describe("what is refused by the thread", () => {
     ]);
     expect((await takeWork(provider)).item.instance).toBe("a");
     expect(await fetchWork(provider)).toBeNull();
+  });
+
+  test("of a call alone, found when the rest of it needs an answer, is told in the words of its store", async () => {
+    const { provider: before, file } = await openStore();
+    await create(before, "a");
+    await before.enqueueForOrchestrator(raised("a"));
+    await before.close();
+    const provider = await SqliteProvider.open(file, { writerThread: "always" }); // It knows of no message yet.
+    onTestFinished(() => provider.close());
+    const { lockToken } = await takeTurn(provider);
+    const taken = turn({ events: [scheduled("a", 1)], orchestratorItems: [raised("a")] });
+
+    await expect(provider.ackOrchestrationItem(lockToken, taken)).rejects.toMatchObject({
+      kind: "duplicate-event",
+      operation: "ackOrchestrationItem",
+    });
+    await provider.ackOrchestrationItem(lockToken, turn({ events: [scheduled("a", 2)] }));
+    expect(await fetchTurn(provider)).toBeNull();
   });
 
   test("takes back the turns that went ahead of it, whose acks hear of it", async () => {

@@ -21,7 +21,7 @@
 import { type Clock, holding } from "../../clock.js";
 import { ProviderError } from "../../errors.js";
 import { loadDriver, type SqliteConnection, type SqliteDriver, type SqliteStatement, type SqlValue } from "./driver.js";
-import { busyError, closedError, isBusy, toProviderError } from "./driver-errors.js";
+import { busyError, closedError, isBusy, isConstraintViolation, toProviderError } from "./driver-errors.js";
 import { isFileUri, type SqliteSettings } from "./options.js";
 import { NoTransaction, Patience } from "./patience.js";
 import { BUSY_TIMEOUT, setUpOf } from "./set-up.js";
@@ -676,8 +676,19 @@ export class Database {
     this.#log = null;
     this.#kept = NOTHING_KEPT;
     this.#takeForOurs(this.dataVersion());
-    if (!log.replay((sql, values) => this.#runNow(sql, ...values))) throw new LogRefused();
+    this.#replay(log);
     this.#kept = kept;
+  }
+
+  /** What is there already is refused, too: whoever runs it again asks at once, and knows whose it is. @throws LogRefused */
+  #replay(log: WriteLog): void {
+    let isAsExpected: boolean;
+    try {
+      isAsExpected = log.replay((sql, values) => this.#runNow(sql, ...values));
+    } catch (error) {
+      throw isConstraintViolation(error) ? new LogRefused() : error;
+    }
+    if (!isAsExpected) throw new LogRefused();
   }
 
   /** Under the write lock nobody commits any more. Unless it answers yes, nothing has begun. */
